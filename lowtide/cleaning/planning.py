@@ -29,21 +29,36 @@ class Request:
     """What the caller asked for. Times are aware; None: not given."""
 
     run: str
+    #: By this machine's clock; from where the run goes by HBase's, by that.
     now: datetime
     start: datetime | None = None
+    #: As it was given: by the clock of whoever gave it, who may be ahead. What is worked on ends at :attr:`until`.
     end: datetime | None = None
     full: bool = False
 
+    @property
+    def until(self) -> datetime | None:
+        """Where the interval ends: nothing of the future is in it, whatever was asked for. None: no end was given."""
+        return None if self.end is None else min(self.end, self.now)
+
     def check(self) -> None:
-        """Refuse an interval that cannot be meant.
+        """Refuse an interval that cannot be meant. Whoever gave it, such as Airflow's scheduler, may go by a clock that
+        is as far ahead as clocks may be apart.
 
         Raises:
-            UsageError: it lies in the future, or ends at or before its start.
+            UsageError: it lies in the future by more than that, or ends at or before its start.
         """
         for name, time in (("--from", self.start), ("--to", self.end)):
-            if time is not None and time > self.now:
-                msg = f"{name} {time.isoformat()} is in the future (now: {self.now.isoformat(timespec='seconds')})"
-                raise UsageError(msg)
+            if time is not None and time > self.now + MARGIN:
+                fact = (
+                    f"{name} {time.isoformat()} is in the future: the clock of this machine says "
+                    f"{self.now.isoformat(timespec='seconds')}"
+                )
+                remedy = (
+                    "Give a time that has passed; or, where whoever gave this one (Airflow's scheduler, for a run of "
+                    "its) goes by another clock, set the clock that is wrong, of that machine or of this one"
+                )
+                raise UsageError(fact, remedy)
         if self.start is not None and self.end is not None and self.end <= self.start:
             msg = f"the interval ends at {self.end.isoformat()}, not after its start {self.start.isoformat()}"
             raise UsageError(msg)
@@ -72,8 +87,8 @@ def plan_ranges(
         full_pass_every: how old the last pass from 0 may be.
     """
     to_ts = after(low_watermark)
-    if request.end is not None:
-        to_ts = min(to_ts, clock.timestamp(request.end))
+    if request.until is not None:
+        to_ts = min(to_ts, clock.timestamp(request.until))
     asked_from = None if request.start is None else max(0, clock.timestamp(request.start))
     starts = ((region, _start(request, region, facts, asked_from, full_pass_every)) for region in regions)
     return [WorkRange(region.name, region.keys, from_ts, to_ts) for region, from_ts in starts if from_ts < to_ts]

@@ -607,7 +607,7 @@ def _planning(store: StateStore, **changes: Any) -> Any:
         state=lambda: store,
         config=Config(),
         clock=None,
-        request=SimpleNamespace(now=NOW, end=None),
+        request=SimpleNamespace(now=NOW, until=None),
         oracle_ahead=timedelta(),
         approved=None,
         note_reading=lambda *_: None,

@@ -275,8 +275,9 @@ def test_never_beyond_the_low_watermark_and_never_past_a_gap(
     [
         (day(5), day(5), "2026-01-05"),
         (day(6), day(5), "2026-01-05"),
-        (NOW + timedelta(seconds=1), None, "--from"),
-        (None, NOW + timedelta(seconds=1), "--to"),
+        (NOW + timedelta(seconds=61), None, "--from"),
+        (None, NOW + timedelta(seconds=61), "--to"),
+        (None, NOW + timedelta(seconds=61), "the clock of this machine says 2026-01-31T12:00:00"),
     ],
 )
 def test_intervals_that_cannot_be_meant_are_refused(start: datetime | None, end: datetime | None, named: str) -> None:
@@ -286,9 +287,22 @@ def test_intervals_that_cannot_be_meant_are_refused(start: datetime | None, end:
 
 
 def test_intervals_up_to_now_are_accepted() -> None:
-    """The present moment is no future."""
+    """The present moment is no future. Nor is one that is ahead by no more than clocks may be apart: it is that of
+    whoever asked, such as Airflow's scheduler.
+    """
     Request("r", NOW, day(1), NOW).check()
     Request("r", NOW).check()
+    Request("r", NOW, day(1), NOW + timedelta(seconds=20)).check()
+
+
+def test_nothing_of_the_future_is_read_whatever_was_asked_for() -> None:
+    """The interval ends now, by the clock that the run goes by; once that has got there, where it was asked to."""
+    asked = Request("r", NOW, None, NOW + timedelta(seconds=20))
+    (work,) = planned([], asked, TABLE[:1], CLOCK.timestamp(NOW + timedelta(days=1)))[0]
+    assert work.to_ts == W, "the future is read"
+    assert asked.until == NOW
+    assert replace(asked, now=NOW + timedelta(seconds=30)).until == asked.end
+    assert Request("r", NOW).until is None
 
 
 KEYS = st.sampled_from([b"", b"a", b"b", b"c"])

@@ -53,7 +53,7 @@ def prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -
             ages=run.config.table(entry.table).ages,
             # Where the oracle's clock is behind, what is young by it would be old by HBase's.
             now=run.request.now + min(run.oracle_ahead, timedelta()),
-            as_of=run.request.end,
+            as_of=run.request.until,
             clock=run.clock,
             low_watermark=watermark,
             bound=bound,

@@ -68,8 +68,8 @@ def _repair_open(books: Books, start: int, horizon: int, restored: Sequence[Entr
     run, report = books.run, books.report
     whole = run.request.start is None and run.request.end is None
     end = horizon
-    if run.request.end is not None:
-        end = min(end, millis(run.request.end))
+    if run.request.until is not None:
+        end = min(end, millis(run.request.until))
     start = start if run.request.start is None else millis(run.request.start)
     report.intervals = [(start, max(start, end))]
     # By both clocks older than the grace: where a client's is slow, it may be about to claim the number.
