@@ -63,8 +63,8 @@ def check_surroundings(
     """
     if conf.get(SETTING):
         return
-    settings = Path(file) if file else _defaults(environ, home)
-    mode = _setting(settings) if settings and settings.is_file() else None
+    settings = Path(file) if file else defaults(environ, home)
+    mode = setting(settings, SETTING) if settings and settings.is_file() else None
     check_mode(mode, f"{settings} has {SETTING}={mode}", _OVER)
     if mode is None:
         mode = environ.get(VARIABLE)
@@ -83,16 +83,16 @@ def check_driver(conf: Mapping[str, str]) -> None:
         check_mode("cluster", where, f"Set {SETTING}: {CLIENT}")
 
 
-def _defaults(environ: Mapping[str, str], home: Path | None) -> Path | None:
+def defaults(environ: Mapping[str, str], home: Path | None) -> Path | None:
     """The file of Spark's defaults, where ``spark-submit`` looks for it."""
     folder = Path(environ["SPARK_CONF_DIR"]) if environ.get("SPARK_CONF_DIR") else home and home / "conf"
     return folder / _DEFAULTS if folder else None
 
 
-def _setting(file: Path) -> str | None:
-    """What a file of Java's properties says of the mode: the last word counts."""
+def setting(file: Path, name: str) -> str | None:
+    """What a file of Java's properties says of *name*: the last word counts."""
     lines = re.findall(
-        rf"^[ \t]*{re.escape(SETTING)}(?:[ \t]*[=:][ \t]*|[ \t]+)(.*)$",
+        rf"^[ \t]*{re.escape(name)}(?:[ \t]*[=:][ \t]*|[ \t]+)(.*)$",
         file.read_text("utf-8", "replace"),
         re.MULTILINE,
     )

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from lowtide import paths
 from lowtide.errors import UsageError
-from lowtide.run import deploy, installation, keytabs, rate, tokens
+from lowtide.run import classic, deploy, installation, keytabs, rate, tokens
 from lowtide.run.jobs import JOBS
 from lowtide.run.pins import contradictions
 from lowtide.sources import site
@@ -76,6 +76,8 @@ def job_conf(config: Config, master: str | None = None, arguments: Sequence[str]
         **(here if is_here else {}),
         # The program's Python is this one, whatever comes first on PATH; executors run none.
         "spark.pyspark.driver.python": sys.executable,
+        # Over what the defaults of this Spark may say: of a session of Spark Connect a job can use nothing.
+        classic.SETTING: classic.CLASSIC,
         "spark.driver.extraClassPath": entries,
         "spark.executor.extraClassPath": entries,
         # Off: a job's page helps nobody after its half minute, and its port would be one more to open.
@@ -95,7 +97,7 @@ def job_conf(config: Config, master: str | None = None, arguments: Sequence[str]
 
 
 def check_conf(conf: Mapping[str, str], where: str) -> None:
-    """Refuse settings that results would differ by, and a driver elsewhere.
+    """Refuse settings that results would differ by, a driver elsewhere, and Spark Connect.
 
     *where* somebody gives them begins the message.
 
@@ -103,6 +105,7 @@ def check_conf(conf: Mapping[str, str], where: str) -> None:
         UsageError: names each of them.
     """
     deploy.check_conf(conf, where)
+    classic.check_conf(conf, where)
     if wrong := contradictions(conf):
         raise UsageError(f"{where} has {'; '.join(wrong)}", "Leave it out: what a job finds and removes depends on it")
 
@@ -124,12 +127,14 @@ def command(config: Config, job: str, arguments: Sequence[str], program: Path | 
     Raises:
         UsageError: no such job, no connector, no ``spark-submit``; a Spark that is not supported
             (:func:`lowtide.run.installation.find`), a setting that no job can run with, a driver that would run
-            elsewhere (:mod:`lowtide.run.deploy`), or a keytab that is of no use (:func:`check_login`).
+            elsewhere (:mod:`lowtide.run.deploy`), Spark Connect (:mod:`lowtide.run.classic`), or a keytab that is of no
+            use (:func:`check_login`).
     """
     conf = job_conf(config, arguments=arguments)
     settings = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
     spark = installation.find(os.environ)
     deploy.check_surroundings(conf, os.environ, spark.home)
+    classic.check_surroundings(os.environ, spark.home)
     check_login(conf)
     return [
         spark.submit,

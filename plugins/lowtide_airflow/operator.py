@@ -22,7 +22,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from lowtide.config import Config
 from lowtide.errors import UsageError
-from lowtide.run import deploy, installation, submit
+from lowtide.run import classic, deploy, installation, submit
 from lowtide.run.summary import APPROVED_BY
 from lowtide_airflow import approved, arguments, metrics, report, stores
 from lowtide_airflow.links import PageLink
@@ -169,14 +169,14 @@ class LowtideSparkOperator(SparkSubmitOperator):
         deploy.check_mode(mode, f"the connection {self._conn_id} has deploy mode {mode}", remedy)
 
     def _judge_spark(self, program: str, mode: str | None) -> None:
-        """Refuse a Spark that Lowtide does not run on, and defaults of it by which the driver would run elsewhere,
-        before *program* starts it; say which one ``SPARK_HOME`` has. *mode* is what is asked for, and wins.
+        """Refuse a Spark that Lowtide does not run on, and what of its surroundings would have the driver elsewhere, or
+        a session of Spark Connect, before *program* starts it; say which one ``SPARK_HOME`` has. *mode* is what is
+        asked for, and wins.
         """
         if shutil.which(program) is None:
             return  # the provider says so, in its own words
         found = installation.find(os.environ, program)
         if not mode:
-            environ = {**os.environ, **(self.env_vars or {})}
             deploy.check_surroundings(self.conf or {}, environ, found.home, self.properties_file)
         for line in found.told():
             self.log.info(line)
@@ -186,6 +186,8 @@ class LowtideSparkOperator(SparkSubmitOperator):
         facts = {
             "dag_id": run.dag_id,
             "run_id": run.run_id,
+        environ = {**os.environ, **(self.env_vars or {})}
+        classic.check_surroundings(environ, found.home, self.properties_file)
             "task_id": ti.task_id,
             "map_index": _index(context),
             "try": ti.try_number,
