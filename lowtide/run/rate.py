@@ -19,6 +19,9 @@ READS, WRITES = "reads", "writes"
 #: What is read or written in each of them, and with which word.
 UNITS = {READS: ("cells", "read", "rate"), WRITES: ("mutations", "written", "write-rate")}
 _DAY = 86_400
+#: Of Airflow's section ``[lowtide]``, and in the context of the runs that it submits: after how many seconds it stops
+#: them.
+JOB_TIMEOUT = "job_timeout"
 #: On disk, of the tables that were measured (docs/performance.md). Compressed, a cell is smaller, and there are more.
 _CELL_BYTES = 70
 _SECOND = 10**9
@@ -73,30 +76,36 @@ def portions(
         yield portion, reads, writes
 
 
-def slow_reading(table: str, store_bytes: int, rate: Rate) -> str:
+def slow_reading(table: str, store_bytes: int, rate: Rate, stopped_after: int | None = None) -> str:
     """A warning where reading all of *table* once takes longer than a day; empty where it does not.
 
     Args:
         table: name.
         store_bytes: of its store files.
         rate: of the table.
+        stopped_after: in place of the day, the seconds after which Airflow stops the run. None: nobody does.
     """
-    return _slow(table, READS, store_bytes // _CELL_BYTES, rate.reads, f"{table} has about {{count}} cells by its size")
+    count = store_bytes // _CELL_BYTES
+    return _slow(table, READS, count, rate.reads, f"{table} has about {{count}} cells by its size", stopped_after)
 
 
-def slow_writing(table: str, mutations: int, rate: Rate) -> str:
+def slow_writing(table: str, mutations: int, rate: Rate, stopped_after: int | None = None) -> str:
     """The same of writing so many *mutations*."""
-    return _slow(table, WRITES, mutations, rate.writes, f"the plan has {{count}} mutations of {table}")
+    return _slow(table, WRITES, mutations, rate.writes, f"the plan has {{count}} mutations of {table}", stopped_after)
 
 
-def _slow(table: str, kind: str, count: int, per_second: int | None, says: str) -> str:
-    if not per_second or count <= per_second * _DAY:
+def _slow(table: str, kind: str, count: int, per_second: int | None, says: str, stopped_after: int | None) -> str:
+    most = stopped_after or _DAY
+    if not per_second or count <= per_second * most:
         return ""
     unit, done, option = UNITS[kind]
-    within = -(-count // _DAY)
+    end = "Within a day"
+    if stopped_after:
+        end = f"Airflow stops the run after {took_text(most)} ([lowtide] {JOB_TIMEOUT}). In that time"
     return (
         f"{says.format(count=f'{count:,}')}: at most {per_second:,} {unit} {done} a second, that takes "
-        f"{took_text(count / per_second)}. Within a day: --{option} {within}, or rate.{kind} of {table} or of defaults"
+        f"{took_text(count / per_second)}. {end}: --{option} {-(-count // most)}, or rate.{kind} of {table} or of "
+        "defaults"
     )
 
 

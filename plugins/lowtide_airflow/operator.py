@@ -18,12 +18,19 @@ import lowtide_airflow.required.spark  # noqa: F401 - before Airflow's names, wh
 # isort: split
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowTaskTimeout,
+)
 
 from lowtide.config import Config
 from lowtide.errors import UsageError
 from lowtide.run import classic, deploy, installation, submit
+from lowtide.run.rate import JOB_TIMEOUT
 from lowtide.run.summary import APPROVED_BY
+from lowtide.values.text import took_text
 from lowtide_airflow import approved, arguments, metrics, report, stores
 from lowtide_airflow.links import PageLink
 from lowtide_airflow.settings import number
@@ -40,6 +47,10 @@ __all__ = [
 SUMMARY_KEY = "summary"
 #: A job's exit code for bad arguments or configuration: trying again cannot help.
 _USAGE = 2
+
+
+class _StoppedError(AirflowException):
+    """The task's time was over before the job was."""
 
 
 class LowtideSparkOperator(SparkSubmitOperator):
@@ -192,6 +203,8 @@ class LowtideSparkOperator(SparkSubmitOperator):
             "map_index": _index(context),
             "try": ti.try_number,
         }
+        if self.execution_timeout:
+            facts[JOB_TIMEOUT] = round(self.execution_timeout.total_seconds())
         # Clearing a task gives it its retries anew, on top of the tries that are over.
         cleared = max(0, ti.max_tries - (self.retries or 0))
         return [
@@ -220,8 +233,22 @@ class LowtideSparkOperator(SparkSubmitOperator):
             return error
         return None
 
+        except AirflowTaskTimeout:
+            self.on_kill()
+            return _StoppedError(self._stopped())
     def _report(self, context: Context, summary: Mapping[str, Any]) -> None:
         for line in report.log_lines(summary):
+    def _stopped(self) -> str:
+        after = took_text(self.execution_timeout.total_seconds()) if self.execution_timeout else "its time"
+        return (
+            f"{self.job} was stopped after {after}, which is all that its task has ([lowtide] {JOB_TIMEOUT} in "
+            "airflow.cfg, or an execution_timeout). What it did is done, and stays so. A table is recorded when the "
+            "run is through with it: a retry leaves those out, and begins again with the one that it was stopped in. "
+            f"Where that table alone takes longer, no retry ends: set {JOB_TIMEOUT} higher, raise the rate that holds "
+            "the run back, or run that table by itself (Tables of the form; or lowtide run with --table, which nothing "
+            "stops)"
+        )
+
             self.log.info(line)
         digest = report.digest(summary)
         context["ti"].xcom_push(SUMMARY_KEY, digest)
@@ -237,6 +264,8 @@ class LowtideSparkOperator(SparkSubmitOperator):
         text = "\n  ".join([f"{self.job} left {len(problems)} problem(s):", *problems]) if problems else str(failure)
         if process and process.returncode == _USAGE:
             return AirflowFailException(text)
+        if isinstance(failure, _StoppedError):
+            return AirflowException("\n  ".join([str(failure), *problems]))
         return AirflowException(text)
 
 

@@ -8,6 +8,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,8 @@ from typing import Any
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Asset
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.execution_time.timeout import timeout
 from lowtide_airflow import approved
 from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
 from test_arguments import DAY, context
@@ -155,6 +157,29 @@ def own_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"env_vars": {"DEPLOY_MODE": "cluster"}}, "the environment has DEPLOY_MODE=cluster"),
     ],
 )
+def test_a_task_whose_time_is_over_ends_its_driver_and_says_what_to_change(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Airflow's own words would be a process's number. What the run did stays done, so the task may be retried."""
+    own_spark(monkeypatch)
+    (tmp_path / "spark-submit").write_text("#!/bin/sh\nexec sleep 600\n")
+    (tmp_path / "spark-submit").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_LOWTIDE", json.dumps(SPARK))
+    operator = LowtideSparkOperator(task_id="clean", job="orphan_cleanup", execution_timeout=timedelta(hours=12))
+    ti = SimpleNamespace(
+        task_id="clean", map_index=0, try_number=1, max_tries=0, xcom_push=None, xcom_pull=lambda **_: None
+    )
+    given: Any = {**context("scheduled", None, DAY), "ti": ti}
+    with timeout(5), pytest.raises(AirflowException, match=r"after 12 h 0 min.*\[lowtide\] job_timeout") as told:
+        operator.execute(given)
+    assert not isinstance(told.value, AirflowFailException), "another try goes on from there"
+    assert "What it did is done" in str(told.value)
+    driver: Any = operator._hook
+    assert driver._submit_sp.poll() is not None, "the driver goes on deleting"
+    assert "job_timeout=43200" in operator.application_args, "the job warns by it"
+
+
 def test_a_driver_elsewhere_is_refused_without_a_retry(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], named: str
 ) -> None:

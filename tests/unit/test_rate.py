@@ -64,6 +64,17 @@ def test_the_warning_is_a_sentence_with_a_remedy() -> None:
     assert rate.slow_reading("orders", 7_000_000_000, Rate()) == ""
 
 
+def test_a_warning_goes_by_the_time_that_airflow_gives_a_run() -> None:
+    """Below a day, or above: the rate that is named ends in that time."""
+    short = rate.slow_reading("orders", 70 * 60_000_000, Rate(reads=1000, writes=1), 43_200)
+    assert short.endswith(
+        "that takes 16 h 40 min. Airflow stops the run after 12 h 0 min ([lowtide] job_timeout). In that time: --rate "
+        "1389, or rate.reads of orders or of defaults"
+    )
+    assert rate.slow_writing("orders", 60_000_000, Rate(reads=1, writes=1000), 43_200)
+    assert rate.slow_reading("orders", 70 * 90_000_000, Rate(reads=1000, writes=1), 100_000) == ""
+
+
 @pytest.mark.parametrize("given", ["0", "-5", "abc", "1.5", "20MB", "nan", ""])
 @pytest.mark.parametrize("option", ["--rate", "--write-rate"])
 def test_a_rate_is_a_whole_number_above_nothing(option: str, given: str) -> None:

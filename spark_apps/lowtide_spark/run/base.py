@@ -67,16 +67,22 @@ class RunBase:
         return bool(self.options.execute)
 
     def note_reading(self, table: str, regions: Sequence[Region]) -> None:
-        """Warn where reading these *regions* of *table* from end to end takes longer than a day at its rate; of a run
-        that reads a share of them, that share. Not where one row is asked for.
+        """Warn where reading these *regions* of *table* from end to end takes longer than a day at its rate, or than
+        Airflow lets the run be; of a run that reads a share of them, that share. Not where one row is asked for.
         """
         if getattr(self.options, "row", None) is None:
             size = sum(region.store_bytes for region in regions) * (self.options.sample or 1)
-            self._note(rate.slow_reading(table, round(size), self.store.rate(table)))
+            self._note(rate.slow_reading(table, round(size), self.store.rate(table), self._stopped_after))
 
     def note_writing(self, table: str, mutations: int) -> None:
-        """Warn where writing so many *mutations* takes longer than a day at its rate."""
-        self._note(rate.slow_writing(table, mutations, self.store.rate(table)))
+        """Warn where writing so many *mutations* takes longer than that at its rate."""
+        self._note(rate.slow_writing(table, mutations, self.store.rate(table), self._stopped_after))
+
+    @property
+    def _stopped_after(self) -> int | None:
+        """After how many seconds Airflow stops this run; None: it did not submit it, or lets it be."""
+        text = self.summary.context.get(rate.JOB_TIMEOUT, "")
+        return int(text) if text.isdecimal() else None
 
     def _note(self, note: str) -> None:
         if note:
