@@ -29,6 +29,11 @@ def digest(plan: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
 
 
+def answered(context: Context) -> bool:
+    """Whether a person was asked in this run, and answered."""
+    return context["ti"].xcom_pull(task_ids=APPROVE, map_indexes=-1) is not None
+
+
 def approver(context: Context) -> str:
     """Who gave the answer, as Airflow names them; asked after :func:`approved_plan`."""
     answer: Mapping[str, Any] | None = context["ti"].xcom_pull(task_ids=APPROVE, map_indexes=-1)

@@ -187,6 +187,8 @@ class LowtideSparkOperator(SparkSubmitOperator):
         if shutil.which(program) is None:
             return  # the provider says so, in its own words
         found = installation.find(os.environ, program)
+        environ = {**os.environ, **(self.env_vars or {})}
+        classic.check_surroundings(environ, found.home, self.properties_file)
         if not mode:
             deploy.check_surroundings(self.conf or {}, environ, found.home, self.properties_file)
         for line in found.told():
@@ -197,8 +199,6 @@ class LowtideSparkOperator(SparkSubmitOperator):
         facts = {
             "dag_id": run.dag_id,
             "run_id": run.run_id,
-        environ = {**os.environ, **(self.env_vars or {})}
-        classic.check_surroundings(environ, found.home, self.properties_file)
             "task_id": ti.task_id,
             "map_index": _index(context),
             "try": ti.try_number,
@@ -218,8 +218,10 @@ class LowtideSparkOperator(SparkSubmitOperator):
         ]
 
     def _held(self, context: Context, run: arguments.Run, file: Path) -> list[str]:
-        """What holds a run that acts to the plan that a person approved, where the run asks for that."""
-        if self.plans or not arguments.needs_approval(run):
+        """What holds a run that acts to the plan that a person approved, where the run asks for that, or did when the
+        person was asked: it may have been switched off since, and they approved that plan and no other.
+        """
+        if self.plans or not (arguments.needs_approval(run) or approved.answered(context)):
             return []
         file.write_text(json.dumps(approved.approved_plan(context, _index(context))))
         return ["--approved", str(file), "--context", f"{APPROVED_BY}={approved.approver(context)}"]
@@ -231,13 +233,11 @@ class LowtideSparkOperator(SparkSubmitOperator):
             raise
         except AirflowException as error:
             return error
-        return None
-
         except AirflowTaskTimeout:
             self.on_kill()
             return _StoppedError(self._stopped())
-    def _report(self, context: Context, summary: Mapping[str, Any]) -> None:
-        for line in report.log_lines(summary):
+        return None
+
     def _stopped(self) -> str:
         after = took_text(self.execution_timeout.total_seconds()) if self.execution_timeout else "its time"
         return (
@@ -249,6 +249,8 @@ class LowtideSparkOperator(SparkSubmitOperator):
             "stops)"
         )
 
+    def _report(self, context: Context, summary: Mapping[str, Any]) -> None:
+        for line in report.log_lines(summary):
             self.log.info(line)
         digest = report.digest(summary)
         context["ti"].xcom_push(SUMMARY_KEY, digest)
@@ -262,10 +264,10 @@ class LowtideSparkOperator(SparkSubmitOperator):
         process = getattr(self._hook, "_submit_sp", None)
         problems = list(report.all_problems(summary)) if summary else []
         text = "\n  ".join([f"{self.job} left {len(problems)} problem(s):", *problems]) if problems else str(failure)
-        if process and process.returncode == _USAGE:
-            return AirflowFailException(text)
         if isinstance(failure, _StoppedError):
             return AirflowException("\n  ".join([str(failure), *problems]))
+        if process and process.returncode == _USAGE:
+            return AirflowFailException(text)
         return AirflowException(text)
 
 

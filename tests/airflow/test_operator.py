@@ -39,6 +39,7 @@ class Ran:
         conf: dict[str, Any] | None,
         /,
         connection: Mapping[str, Any] = {},
+        left: Mapping[str, Any] = {},
         **settings: Any,
     ) -> None:
         self.pushed: dict[str, Any] = {}
@@ -56,7 +57,14 @@ class Ran:
         monkeypatch.setattr(SparkSubmitOperator, "execute", submitted)
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_LOWTIDE", json.dumps({**SPARK, **connection}))
         operator = LowtideSparkOperator(task_id="clean", job="orphan_cleanup", outlets=[DONE], **settings)
-        ti = SimpleNamespace(task_id="clean", map_index=0, try_number=1, max_tries=0, xcom_push=self.pushed.__setitem__)
+        ti = SimpleNamespace(
+            task_id="clean",
+            map_index=0,
+            try_number=1,
+            max_tries=0,
+            xcom_push=self.pushed.__setitem__,
+            xcom_pull=lambda task_ids, **_: left.get(task_ids),
+        )
         events: Any = defaultdict(SimpleNamespace)
         operator.execute({**context(kind, conf, DAY), "ti": ti, "outlet_events": events})  # type: ignore[typeddict-item]
         self.outlets = list(operator.outlets)
@@ -111,6 +119,21 @@ def test_what_acts_is_held_to_the_plan_that_was_approved(monkeypatch: pytest.Mon
     assert not any(each.startswith("approved_by=") for each in alone.arguments)
 
 
+def test_who_was_asked_is_held_to_although_nobody_asks_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The approval is switched off while a scheduled run waits for it: the person approved that plan and no other. An
+    answer to another plan, or none of them left, is refused.
+    """
+    plan = {"run": "the plan"}
+    answer = {"chosen_options": ["Approve"], "responded_by_user": {"name": "Ann Lee"}, "plans": [approved.digest(plan)]}
+    left = {"approve": answer, "plan": plan}
+    ran = Ran(monkeypatch, "scheduled", {"approval": False}, left=left)
+    assert ran.approved == plan, "it acts on whatever it finds"
+    assert "approved_by=Ann Lee" in ran.arguments
+    with pytest.raises(AirflowFailException, match="is not one that was approved"):
+        Ran(monkeypatch, "scheduled", {"approval": False}, left={**left, "plan": {"run": "another"}})
+    assert Ran(monkeypatch, "scheduled", {"approval": False}).approved is None
+
+
 def test_only_what_acted_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dry run has nothing for those who listen."""
     assert Ran(monkeypatch, "manual", {"execute": False}).outlets == []
@@ -132,6 +155,29 @@ def test_cells_are_listed_for_who_looks_at_a_plan(monkeypatch: pytest.MonkeyPatc
     assert not lists({"execute": True})
     assert not lists({"execute": False}, host="spark://elsewhere:7077"), "the sideline is a folder of this machine"
     assert lists({"approval": True, "execute": True}, host="spark://elsewhere:7077", plans=True), "which acting needs"
+
+
+def test_a_task_whose_time_is_over_ends_its_driver_and_says_what_to_change(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Airflow's own words would be a process's number. What the run did stays done, so the task may be retried."""
+    own_spark(monkeypatch)
+    (tmp_path / "spark-submit").write_text("#!/bin/sh\nexec sleep 600\n")
+    (tmp_path / "spark-submit").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_LOWTIDE", json.dumps(SPARK))
+    operator = LowtideSparkOperator(task_id="clean", job="orphan_cleanup", execution_timeout=timedelta(hours=12))
+    ti = SimpleNamespace(
+        task_id="clean", map_index=0, try_number=1, max_tries=0, xcom_push=None, xcom_pull=lambda **_: None
+    )
+    given: Any = {**context("scheduled", None, DAY), "ti": ti}
+    with timeout(5), pytest.raises(AirflowException, match=r"after 12 h 0 min.*\[lowtide\] job_timeout") as told:
+        operator.execute(given)
+    assert not isinstance(told.value, AirflowFailException), "another try goes on from there"
+    assert "What it did is done" in str(told.value)
+    driver: Any = operator._hook
+    assert driver._submit_sp.poll() is not None, "the driver goes on deleting"
+    assert "job_timeout=43200" in operator.application_args, "the job warns by it"
 
 
 def test_settings_that_results_depend_on_are_refused_without_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,29 +203,6 @@ def own_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"env_vars": {"DEPLOY_MODE": "cluster"}}, "the environment has DEPLOY_MODE=cluster"),
     ],
 )
-def test_a_task_whose_time_is_over_ends_its_driver_and_says_what_to_change(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Airflow's own words would be a process's number. What the run did stays done, so the task may be retried."""
-    own_spark(monkeypatch)
-    (tmp_path / "spark-submit").write_text("#!/bin/sh\nexec sleep 600\n")
-    (tmp_path / "spark-submit").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_LOWTIDE", json.dumps(SPARK))
-    operator = LowtideSparkOperator(task_id="clean", job="orphan_cleanup", execution_timeout=timedelta(hours=12))
-    ti = SimpleNamespace(
-        task_id="clean", map_index=0, try_number=1, max_tries=0, xcom_push=None, xcom_pull=lambda **_: None
-    )
-    given: Any = {**context("scheduled", None, DAY), "ti": ti}
-    with timeout(5), pytest.raises(AirflowException, match=r"after 12 h 0 min.*\[lowtide\] job_timeout") as told:
-        operator.execute(given)
-    assert not isinstance(told.value, AirflowFailException), "another try goes on from there"
-    assert "What it did is done" in str(told.value)
-    driver: Any = operator._hook
-    assert driver._submit_sp.poll() is not None, "the driver goes on deleting"
-    assert "job_timeout=43200" in operator.application_args, "the job warns by it"
-
-
 def test_a_driver_elsewhere_is_refused_without_a_retry(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], named: str
 ) -> None:
