@@ -45,9 +45,17 @@ def root_of(run: Context) -> str:
 
 
 def safe(name: str) -> str:
-    """*name* as a folder's: one to one, so that no two runs share one, and none is the folder above."""
+    """*name* as a folder's: one to one, so that no two runs share one, and none is the folder above.
+
+    What is no letter and no digit becomes its bytes in UTF-8, each in two digits: a sign of more than one byte is no
+    other's, whatever follows.
+    """
     plain = "-_." if name.strip(".") else "-_"
-    return "".join(c if c.isalnum() or c in plain else f"={ord(c):02X}" for c in name)
+    return "".join(c if c.isalnum() or c in plain else _coded(c) for c in name)
+
+
+def _coded(sign: str) -> str:
+    return "".join(f"={byte:02X}" for byte in sign.encode("utf-8", "surrogatepass"))
 
 
 def name_of(folder: str) -> str:

@@ -242,4 +242,5 @@ def _end(folder: str) -> str:
 def _file_name(name: str) -> str:
     """A run's or a table's name as a folder's, as docs/operating.md has it."""
     plain = "-_." if name.strip(".") else "-_"
-    return "".join(c if c.isalnum() or c in plain else f"={ord(c):02X}" for c in name)
+    coded = ("".join(f"={b:02X}" for b in c.encode("utf-8", "surrogatepass")) for c in name)
+    return "".join(c if c.isalnum() or c in plain else code for c, code in zip(name, coded, strict=True))
