@@ -10,13 +10,15 @@ from pathlib import Path
 import clocks
 import pytest
 from conftest import Outcome
+from lowtide_spark.run import job as program
 from lowtide_spark.run.context import Run
 from scene import Scene
 
 from lowtide.lab.workload import OmidClient
+from lowtide.run.summary import Summary
 from lowtide.store.records import Bound
 from lowtide.store.state import StateStore
-from lowtide.values.clock import WorldClock
+from lowtide.values.clock import WorldClock, millis
 from lowtide.values.formats import ALLOTTED_QUALIFIER, ALLOTTED_ROW, encode_long
 from lowtide.values.skew import ALLOTTED_AHEAD
 
@@ -113,6 +115,24 @@ def test_a_machine_whose_clock_is_off_does_nothing(
     dry = job("commit_table_pruning", "--grace", "30m")
     assert (dry.code, dry.totals["pruned"]) == (0, 0), "planned by HBase's clock"
     assert "a run that acts is refused" in dry.summary["notes"][0]
+
+
+@pytest.mark.parametrize("job_name", ["orphan_cleanup", "balances"])
+def test_a_summary_has_its_place_by_hbases_clock(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch, job_name: str
+) -> None:
+    """A dry run, or one that only reads, on a machine whose clock is a year ahead is not the newest run for a year."""
+    table = scene.table()
+    omid.advance_watermark()
+    ahead = millis(datetime.now(UTC) + 365 * DAY)
+    with monkeypatch.context() as patched:
+        patched.setattr(program, "Summary", lambda *given, **named: Summary(*given, started=ahead, **named))
+        off = job(job_name, *(("--table", table) if job_name == "orphan_cleanup" else ()))
+    right = job("orphan_cleanup", "--table", table)
+    newest = state.runs(limit=2)
+    assert newest[0]["run"] == right.summary["run"], "the newest run is one of the past"
+    assert newest[1]["run"] == off.summary["run"]
+    assert abs(newest[1]["started"] - millis(datetime.now(UTC))) < HOUR // SECOND * 1000
 
 
 def test_a_skew_within_the_margin_refuses_nothing_and_dates_nothing(

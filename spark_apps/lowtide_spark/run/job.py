@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lowtide.config import Config, Rate, load, source
@@ -20,6 +20,8 @@ from lowtide.run.summary import Summary, here
 from lowtide.store.gateway import failures, is_failure, no_answer, text_of
 from lowtide.store.ports import nobody_answers
 from lowtide.store.state import opened
+from lowtide.values.clock import millis
+from lowtide.values.skew import MARGIN
 from lowtide_spark.frames import audit_log, owner, sideline
 from lowtide_spark.frames.store import Store, meaning, told
 from lowtide_spark.run.context import Run
@@ -28,10 +30,10 @@ from lowtide_spark.run.progress import progress
 from lowtide_spark.run.session import check_place, session
 
 _ZOOKEEPER_SECONDS = 5.0
-#: How what HBase's client tried in vain begins; the attempts follow, line by line.
-_IN_VAIN = re.compile(r"RetriesExhausted\w*: Failed after attempts=(\d+), exceptions:$")
 #: In the context of runs that Airflow has submitted.
 _AIRFLOWS = "dag_id"
+#: How what HBase's client tried in vain begins; the attempts follow, line by line.
+_IN_VAIN = re.compile(r"RetriesExhausted\w*: Failed after attempts=(\d+), exceptions:$")
 
 
 def run_job(
@@ -157,8 +159,6 @@ def _check_sideline(config: Config, job: str, options: argparse.Namespace, summa
             raise
         if summary.execute:
             summary.notes.append(f"the audit log of this run lies on the driver's machine alone: {error}")
-
-
         return
     if summary.execute and _AIRFLOWS in summary.context and "://" not in config.state.sideline:
         summary.notes.append(
@@ -167,6 +167,8 @@ def _check_sideline(config: Config, job: str, options: argparse.Namespace, summa
             "Give a URL that all of them reach, such as hdfs://..., or, where there is one worker or the folder is "
             f"mounted on all, file://{config.state.sideline}"
         )
+
+
 def _check_owner(run: Run, job: str) -> None:
     """Refuse another store's sideline, before anything is put aside, swept or read; all that is there of the run is
     that it began, and how it ended.
@@ -212,6 +214,7 @@ def _keep(run: Run) -> bool:
     try:
         state = run.state()
         if state.exists():
+            _date(run.summary, state.server_time())
             state.add_run(run.summary.to_keep())
         if run.crossed:
             with opened(run.config) as behind:
@@ -223,6 +226,15 @@ def _keep(run: Run) -> bool:
         run.summary.problems.append(f"the summary is not in the state table{' either' if known else f': {why}'}")
         return False
     return True
+
+
+def _date(summary: Summary, now: datetime) -> None:
+    """Give the summary its place among the others', which are ordered by when they began: by HBase's clock, where this
+    machine's is off. One that is ahead would be the newest for as long.
+    """
+    began = millis(now) - round(summary.seconds * 1000)
+    if abs(summary.started - began) > MARGIN // timedelta(milliseconds=1):
+        summary.started = began
 
 
 def _why(error: Exception) -> str:
