@@ -172,7 +172,7 @@ def test_why_a_run_has_no_sideline_here_is_said_by_its_summary(runs: Runs, summa
     summaries.add("old", {"orders": 3}, started=1)
     summaries.add("idle", {})
     for name, said in (
-        ("away", "It put them aside on worker-1, in /w/away/orders. Run this there, or copy the folder here"),
+        ("away", "It put them aside on worker-1, in /w/away/orders. Run this where that folder is"),
         ("old", "it was cleared after state.sideline_keep (30 days)"),
         ("idle", "it removed nothing"),
         ("nobody", "no run of this name that acted has a summary"),

@@ -17,6 +17,12 @@ from lowtide_spark.frames.folders import Context
 #: By run and table the files of a sideline that are missing; of a table that is not in it no list of files is there.
 Seen = Mapping[str, Mapping[str, list[str]]]
 
+#: What to do about a folder that is elsewhere.
+FETCH = (
+    "Run this where that folder is (the same path is another folder where HADOOP_CONF_DIR names another file system), "
+    "or copy the folder here"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Lost:
@@ -57,8 +63,8 @@ def why_none(run: Context, name: str) -> str:
     known = run.store.state().runs_since(0)
     if one := recorded(run).get(name):
         return (
-            f"{one.sentence(min(one.cells), 0)}. Run this there, or copy the folder here. One state.sideline that all "
-            "machines reach, such as hdfs://..., spares that"
+            f"{one.sentence(min(one.cells), 0)}. {FETCH}. One state.sideline that all machines reach, such as "
+            "hdfs://..., spares that"
         )
     if name in removed(known):
         return f"it was cleared after state.sideline_keep ({run.config.state.sideline_keep.days} days)"

@@ -222,7 +222,7 @@ class Kept:
 def remedy(run: Context, lost: Sequence[missed.Lost]) -> str:
     """What to do about them, to be followed by what must be so where nothing waits for them any more."""
     return (
-        "Run this where that folder is, or copy it here; or, where it is lost for good, put an empty file "
+        f"{missed.FETCH}; or, where it is lost for good, put an empty file "
         f"{_folder(run, missed.first(lost).run)}/{_GIVEN_UP} there"
     )
 
