@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from lowtide.health.reading import Reading
-from lowtide.ledger.settled import money_figures
+from lowtide.ledger.settled import money_figures, whole
 from lowtide.values.clock import from_millis
 from lowtide.values.text import age_text, moment_text
 
@@ -27,6 +27,8 @@ class Repair:
     started: datetime
     execute: bool
     state: str
+    #: Whether it counted all finished transactions, and not only what was written since the last check.
+    full: bool
     finished: int
     dropped: int
     checked: int | None
@@ -48,9 +50,12 @@ class LedgerStatus:
     #: When the last repair that acted began, and the last full check.
     repaired: datetime | None
     full_check: datetime | None
-    #: The newest run that was read, and the newest with a money check.
+    #: The newest run that was read; the newest that found wrong money where no check since has cleared that, else the
+    #: newest with a money check.
     last: Repair | None
     money: Repair | None
+    #: Since when the ledger's own mark says that the money does not add up, whatever runs were read.
+    wrong_since: datetime | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; times are ISO 8601."""
@@ -67,6 +72,7 @@ class LedgerStatus:
             "stuck": self.stuck,
             "more": self.more,
             "money": money,
+            "wrong_since": self.wrong_since and self.wrong_since.isoformat(),
         }
 
 
@@ -80,7 +86,26 @@ def parse_repair(run: Mapping[str, Any]) -> Repair:
     totals = run["totals"]
     started = from_millis(run["started"])
     done = totals.get("finished", 0), totals.get("dropped", 0)
-    return Repair(run["run"], started, run["execute"], run["state"], *done, *money_figures(run.get("figures", {})))
+    figures = run.get("figures", {})
+    full = whole(figures)
+    return Repair(run["run"], started, run["execute"], run["state"], full, *done, *money_figures(figures))
+
+
+def uncleared(repairs: Iterable[Repair]) -> list[Repair]:
+    """Of *repairs*, newest first, those that found wrong money where no later check has cleared that.
+
+    What a check of all finished transactions found, only another such clears: one of what was written since does not
+    see it again. What that one found, the next of its kind does see again.
+    """
+    wrong, since_is_right = [], False
+    for repair in repairs:
+        if repair.wrong and (repair.full or not since_is_right):
+            wrong.append(repair)
+        elif repair.wrong == 0:
+            if repair.full:
+                break
+            since_is_right = True
+    return wrong
 
 
 def ledger_status(reading: Reading) -> LedgerStatus | None:
@@ -99,7 +124,8 @@ def ledger_status(reading: Reading) -> LedgerStatus | None:
         time_or_none(mark.at),
         time_or_none(mark.full_at),
         next(iter(runs), None),
-        next((r for r in runs if r.checked is not None), None),
+        next(iter(uncleared(runs)), None) or next((r for r in runs if r.checked is not None), None),
+        time_or_none(mark.wrong_at),
     )
 
 
@@ -117,12 +143,14 @@ def status_rows(s: LedgerStatus, now: datetime) -> list[tuple[str, str]]:
         ("all transactions are over that began before", settled),
         ("older than the grace and perhaps not over", f"{stuck_text(s)}{since}" if s.stuck else "none"),
         ("last repair", last),
-        ("money", _money(s.money)),
+        ("money", _money(s.money, s.wrong_since)),
         ("last full check", moment_text(s.full_check) if s.full_check else "never"),
     ]
 
 
-def _money(check: Repair | None) -> str:
+def _money(check: Repair | None, wrong_since: datetime | None) -> str:
+    if wrong_since and not (check and check.wrong):
+        return f"does not add up, as a repair found at {moment_text(wrong_since)}; no full check since has cleared that"
     if check is None or check.checked is None:
         return "no check among the runs that were read"
     found = "did not get to its end" if check.wrong is None else f"{check.wrong:,} wrong" if check.wrong else "adds up"

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import takewhile
 
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
-from lowtide.health.ledger import JOB, LedgerStatus, ledger_status, parse_repair, stuck_text, time_or_none
+from lowtide.health.ledger import (
+    JOB,
+    LedgerStatus,
+    Repair,
+    ledger_status,
+    repairs,
+    stuck_text,
+    time_or_none,
+    uncleared,
+)
 from lowtide.health.reading import Reading
 from lowtide.ledger.model import Table
 from lowtide.values.text import age_text, moment_text
@@ -15,6 +23,10 @@ from lowtide.values.text import age_text, moment_text
 _REPAIR = f"lowtide run {JOB} --execute"
 _FULL = f"lowtide run {JOB} --full --execute"
 _RUNS = f"lowtide runs --job {JOB}"
+_WRITTEN_DOWN = (
+    "a repair found that, or that finished transactions are gone; no full check of a repair that acts has cleared it "
+    "since"
+)
 
 
 def broken(reading: Reading, config: Config) -> Iterator[Finding]:
@@ -32,25 +44,30 @@ def broken(reading: Reading, config: Config) -> Iterator[Finding]:
 
 
 def money(reading: Reading, config: Config) -> Iterator[Finding]:
-    """Money that the last check found made or lost."""
-    checked = [(r, run) for run in reading.runs if run["job"] == JOB and (r := parse_repair(run)).wrong is not None]
-    wrong = list(takewhile(lambda pair: pair[0].wrong, checked))
-    if wrong:
-        newest, run = wrong[0]
-        named = [p for t in run["tables"] for p in t["problems"]]
-        first = f", such as: {named[0].strip().rstrip('.')}" if named else ""
+    """Money that a check found made or lost, and that no later one has cleared: of all finished transactions, if that
+    was one of all.
+    """
+    wrong = uncleared(repairs(reading))
+    at = reading.ledger.settled.wrong_at if reading.ledger else 0
+    if wrong or at:
         yield Finding(
             Cause.MONEY,
             Severity.ALARM,
             "The ledger's money does not add up",
-            f"of {newest.checked:,} finished transactions {newest.wrong:,} did not move their amount exactly "
-            f"once{first}",
+            _wrong_text(wrong[0], reading) if wrong else _WRITTEN_DOWN,
             "Look at each transaction that the run names (lowtide ledger show ID): somebody wrote to the tables behind "
             "the ledger's back; undo that, then repair with a full check",
             (_RUNS, _FULL),
-            wrong[-1][0].started,
+            wrong[-1].started if wrong else time_or_none(at),
             _tables(config),
         )
+
+
+def _wrong_text(newest: Repair, reading: Reading) -> str:
+    run = next(run for run in reading.runs if run["run"] == newest.run)
+    named = [p for t in run["tables"] for p in t["problems"]]
+    first = f", such as: {named[0].strip().rstrip('.')}" if named else ""
+    return f"of {newest.checked:,} finished transactions {newest.wrong:,} did not move their amount exactly once{first}"
 
 
 def unsettled(reading: Reading, config: Config) -> Iterator[Finding]:

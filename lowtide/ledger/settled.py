@@ -36,6 +36,9 @@ class Settled:
         moved_back_at: when that was.
         finished: how many finished transactions the last full check counted. A finished one stays, so that fewer are
             a loss, of which the money alone tells nothing where both records went too.
+        wrong_at: when the run began whose check found last that the money does not add up, or that finished
+            transactions are gone; 0: no check did, or a full one since found that it does. Until then every run makes
+            the full check, whatever it was asked for, and the mark stays.
     """
 
     mark: int = 0
@@ -46,6 +49,7 @@ class Settled:
     moved_back_from: int = 0
     moved_back_at: int = 0
     finished: int = 0
+    wrong_at: int = 0
 
     def encode(self) -> str:
         """The cell's value."""
@@ -89,6 +93,8 @@ def trusted(mark: Settled, now: int) -> Settled:
     return replace(mark, mark=0, at=0, checked_at=0, full_at=0)
 
 
+#: Under which name a run's summary has what was paid in, where all finished transactions were counted.
+PAID_IN_FIGURE = "paid in"
 #: Under which name a run's summary has the settled mark that it left, ms.
 SETTLED_FIGURE = "settled before, ms"
 
@@ -98,6 +104,13 @@ def money_figure(when: str) -> tuple[str, str]:
     how many were wrong.
     """
     return f"finished transactions checked {when}", f"of them with wrong money {when}"
+
+
+def whole(figures: Mapping[str, int]) -> bool:
+    """Whether the money check before the repair, in a summary's *figures*, counted all finished transactions, and not
+    only those that were written since the last check.
+    """
+    return PAID_IN_FIGURE in figures
 
 
 def money_figures(figures: Mapping[str, int]) -> tuple[int | None, int | None]:

@@ -63,6 +63,12 @@ class Books:
     def everything(self) -> dict[Table, dict[str, dict[str, str]]]:
         return {table: self.rows(table) for table in Table}
 
+    def content(self) -> dict[Table, dict[str, dict[str, str]]]:
+        """Everything but the row of the settled mark, beside which a run writes that the money does not add up."""
+        found = self.everything()
+        found[Table.OPEN].pop("settled", None)
+        return found
+
     def balances(self) -> dict[str, int]:
         transactions = self.rows(Table.TRANSACTIONS)
         sums: dict[str, int] = defaultdict(int)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lowtide.config import Config
 from lowtide.health import Cause, LedgerReading, Level, Severity, assess, ledger_status, repairs
 from lowtide.health.ledger import status_rows
-from lowtide.ledger.settled import Settled, money_figure, money_figures
+from lowtide.ledger.settled import PAID_IN_FIGURE, Settled, money_figure, money_figures
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.values.clock import millis
 from tests.unit.test_health import ACTING, DAY, HOUR, NOW, healthy, only
@@ -27,7 +27,7 @@ def ledger(behind: timedelta | None = 20 * MINUTE, repaired: timedelta = HOUR / 
     """A ledger settled up to *behind* before now (None: never), by a repair *repaired* ago."""
     if behind is None:
         return LedgerReading(**more)
-    changes = {k: more.pop(k) for k in list(more) if k.startswith(("moved", "full"))}
+    changes = {k: more.pop(k) for k in list(more) if k.startswith(("moved", "full", "wrong"))}
     mark = Settled(millis(NOW - behind), "r1", millis(NOW - repaired), millis(NOW - repaired))
     return LedgerReading(replace(mark, **changes), **more)
 
@@ -37,11 +37,16 @@ def stuck(count: int, oldest: timedelta) -> dict[str, Any]:
 
 
 def repair(
-    before: timedelta, wrong: int | None = 0, *problems: str, when: str = "after", execute: bool = True
+    before: timedelta,
+    wrong: int | None = 0,
+    *problems: str,
+    when: str = "after",
+    execute: bool = True,
+    full: bool = False,
 ) -> Mapping[str, Any]:
-    """A run of the repair that checked 40 transactions; *wrong* None: the check did not get to its end."""
+    """A run of the repair that checked 40 transactions, *full*: all; *wrong* None: the check did not get to its end."""
     names = money_figure(when)
-    figures = {names[0]: 40} | ({} if wrong is None else {names[1]: wrong})
+    figures = {names[0]: 40} | ({} if wrong is None else {names[1]: wrong}) | ({PAID_IN_FIGURE: 7} if full else {})
     failed = [f"the money does not add up {when} the repair"] if wrong else []
     report = TableReport("ledger_transactions", Counts(finished=2, dropped=1), problems=list(problems), execute=execute)
     run = Summary("transaction_repair", f"r-{before}", execute, millis(NOW - before), tables=[report], problems=failed)
@@ -110,6 +115,35 @@ def test_money_that_does_not_add_up_is_an_alarm_until_it_does() -> None:
     assert "transaction a-1 has no debit" in finding.why
     assert Cause.FAILED not in {f.cause for f in health.findings}
     assert Cause.MONEY not in causes(ledger=ledger(), runs=(repair(MINUTE), *wrong, *healthy().runs))
+
+
+def test_wrong_money_of_a_full_check_is_cleared_by_a_full_check_alone() -> None:
+    """What was written since may add up every hour: finding, page and numbers stay with the one that was wrong."""
+    found = repair(3 * HOUR, 2, "transaction a-1 has no debit", when="before", full=True)
+    hourly = [repair(HOUR, 0), repair(2 * HOUR, 0, execute=False)]
+    seen = healthy(ledger=ledger(), runs=(*hourly, found, *healthy().runs))
+    finding = only(assess(seen, ACTING), Cause.MONEY)
+    assert (finding.since, "2 did not move" in finding.why) == (NOW - 3 * HOUR, True)
+    standing = ledger_status(seen)
+    assert standing is not None
+    assert standing.money is not None
+    assert (standing.money.wrong, standing.to_json()["money"]["wrong"]) == (2, 2)
+    assert ("money", "2 wrong; 40 finished transactions were checked at 2026-03-10 09:00 UTC") in status_rows(
+        standing, NOW
+    )
+    cleared = healthy(ledger=ledger(), runs=(repair(MINUTE, 0, full=True), *hourly, found, *healthy().runs))
+    assert Cause.MONEY not in causes(ledger=cleared.ledger, runs=cleared.runs)
+
+
+def test_wrong_money_that_the_mark_tells_of_needs_no_run() -> None:
+    """The runs that found it may be among those that are not read any more."""
+    seen = healthy(ledger=ledger(wrong_at=millis(NOW - 2 * HOUR)), runs=(repair(HOUR, None), *healthy().runs))
+    finding = only(assess(seen, ACTING), Cause.MONEY)
+    assert (finding.severity, finding.since) == (Severity.ALARM, NOW - 2 * HOUR)
+    standing = ledger_status(seen)
+    assert standing is not None
+    assert standing.to_json()["wrong_since"] == "2026-03-10T10:00:00+00:00"
+    assert "does not add up, as a repair found at 2026-03-10 10:00 UTC" in dict(status_rows(standing, NOW))["money"]
 
 
 def test_a_contradiction_is_a_failure_of_its_own() -> None:

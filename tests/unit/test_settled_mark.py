@@ -20,6 +20,7 @@ GRACE = 900_000
 
 def _books(memory: Memory) -> Any:
     """Those of a repair that began at :data:`NOW`, an hour ago."""
+    problems: list[str] = []
     state = SimpleNamespace(server_time=lambda: NOW + timedelta(hours=1))
     run = SimpleNamespace(
         store=SimpleNamespace(check_consent=lambda _: None),
@@ -29,6 +30,9 @@ def _books(memory: Memory) -> Any:
     return SimpleNamespace(
         run=run,
         now=millis(NOW),
+        stored=Settled.decode(memory.rows[Table.OPEN].get(SETTLED_ROW, {}).get("mark")),
+        problem=problems.append,
+        problems=problems,
         time=lambda: millis(state.server_time()),
         node=SimpleNamespace(run=lambda program, _: steps.run(program(), memory)),
         frames=SimpleNamespace(name=str),
@@ -67,3 +71,23 @@ def test_a_full_check_remembers_how_many_are_finished() -> None:
         books.run.summary.figures[money_figure("before")[0]] = counted
         settled_mark.settle(books, 0, millis(NOW) - GRACE, full=full)
         assert _marked(memory).finished == kept
+
+
+def test_no_run_moves_the_mark_over_wrong_money_that_another_found() -> None:
+    """One that did not count all, or began before the other found it, may have counted before it went wrong; a full
+    check that began later clears it.
+    """
+    memory = opened("ann")
+    horizon = millis(NOW) - GRACE
+    early = _books(memory)
+    settled_mark.doubt(_books(memory))
+    doubted = _marked(memory)
+    assert (doubted.wrong_at, doubted.mark) == (millis(NOW), 0)
+    later = _books(memory)
+    for books, full in ((early, True), (early, False), (later, False)):
+        books.run.summary.figures[money_figure("before")[0]] = 1
+        settled_mark.settle(books, 0, horizon, full=full)
+        assert _marked(memory) == doubted
+        assert "the settled mark stays where it is" in books.problems[-1]
+    settled_mark.settle(later, 0, horizon, full=True)
+    assert (_marked(memory).wrong_at, _marked(memory).mark) == (0, horizon)

@@ -10,7 +10,7 @@ from lowtide.ledger import settled
 from lowtide.ledger.model import RecordState, State, Table
 from lowtide.ledger.settled import SKEW
 from lowtide.ledger.steps import Program, Read
-from lowtide_spark.ledger import dataframes
+from lowtide_spark.ledger import dataframes, settled_mark
 from lowtide_spark.ledger.books import MOST_NAMED, Books, audited
 
 
@@ -24,7 +24,8 @@ def check_money(books: Books, when: str, since: int, until: int) -> None:
     Where all are counted, there are no fewer of them than the last full check counted.
 
     Raises:
-        StoreError: it does not add up, or some are gone.
+        StoreError: it does not add up, or some are gone. Where the run acts, that is written down beside the settled
+            mark, so that the runs to come do not go on from what they check alone.
     """
     since = max(0, since - SKEW)
     moving = dataframes.finished(books.frames.transactions(("sender", "recipient", "amount", "state"), since))
@@ -40,9 +41,9 @@ def check_money(books: Books, when: str, since: int, until: int) -> None:
     names = settled.money_figure(when)
     figures[names[0]] = total
     if not since:
-        figures["paid in"] = paid
+        figures[settled.PAID_IN_FIGURE] = paid
         if gone := settled.lost(books.stored, total, books.frames.name(Table.OPEN)):
-            raise StoreError(gone)
+            raise _wrong(books, gone)
     wrong = _checked_again(books, sides.where(~good)) if doubtful else []
     if since:
         wrong += _later_records(books, moving, since, until)
@@ -56,7 +57,13 @@ def check_money(books: Books, when: str, since: int, until: int) -> None:
             f"the money does not add up {when} the repair: of {total} finished transactions, {doubtful} had not moved "
             f"their amount exactly once at first sight; {len(wrong)} contradictions at second; {done}"
         )
-        raise StoreError(msg)
+        raise _wrong(books, msg)
+
+
+def _wrong(books: Books, text: str) -> StoreError:
+    if books.run.summary.execute:
+        settled_mark.doubt(books)
+    return StoreError(text)
 
 
 def _checked_again(books: Books, doubtful: DataFrame) -> list[str]:

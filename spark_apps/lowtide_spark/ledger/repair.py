@@ -48,9 +48,10 @@ def repair(run: Run) -> None:
     node = node_on(run.store.connections, run.config, run.config.ledger.pool)
     books = Books.open(run, node)
     mark = settled_mark.take_up(books)
-    full = bool(run.options.full) or (
-        run.request.start is None and books.now - mark.full_at >= _millis(run.config.ledger.full_check_every)
-    )
+    due = run.request.start is None and books.now - mark.full_at >= _millis(run.config.ledger.full_check_every)
+    # What a check found wrong may lie before anything that was written since the last one: an interval's run, too, must
+    # not take the rest for all of it.
+    full = bool(run.options.full or mark.wrong_at) or due
     horizon = books.now - _millis(run.options.grace)
     # Where reading the index begins.
     start = 0 if full else mark.mark if run.request.start is None else millis(run.request.start)

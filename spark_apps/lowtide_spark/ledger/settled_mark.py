@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from lowtide.errors import LedgerError
+from lowtide.errors import LedgerError, LowtideError
 from lowtide.ledger import settled
 from lowtide.ledger.model import Entry, Table
 from lowtide.ledger.settled import Settled, trusted
@@ -49,8 +49,26 @@ def move_back(books: Books, oldest: Entry) -> None:
     _move(books, back)
 
 
+def doubt(books: Books) -> None:
+    """Write beside the mark that this run, which acts, found money that does not add up.
+
+    Every run after it makes the full check first, and no run moves the mark on: until a full check that began later
+    finds it right. Where this cannot be written, that is a problem of the run.
+    """
+    try:
+        _move(books, lambda mark: replace(mark, wrong_at=books.now))
+    except LowtideError as error:
+        books.problem(
+            f"that the money does not add up could not be written down for the runs to come: {error}; make the next "
+            "one with --full"
+        )
+
+
 def settle(books: Books, start: int, horizon: int, full: bool) -> None:
     """Move the mark to the oldest transaction that is still open, at most to the beginning of the grace.
+
+    It stays where another run has found meanwhile that the money does not add up: this one's own check may have been
+    earlier. That is a problem of the run.
 
     Args:
         books: of the run.
@@ -61,13 +79,21 @@ def settle(books: Books, start: int, horizon: int, full: bool) -> None:
     now = books.now
 
     def further(mark: Settled) -> Settled:
+        if mark.wrong_at and (mark.wrong_at != books.stored.wrong_at or not full):
+            books.problem(
+                "another run found meanwhile that the money does not add up; the settled mark stays where it is. Look "
+                f"at the problems of the run that began at {when(mark.wrong_at)}"
+            )
+            return mark
         begin = min(start, mark.mark)
         end = max(horizon, mark.mark)
         found = books.node.run(lambda: settled.open_entries(begin, end, limit=1), "the index")
         to = settled.next_mark(mark.mark, horizon, found[0].timestamp if found else None)
         mark = _back(books, mark, to)
         mark = replace(mark, mark=to, run=books.run.summary.run, at=now, checked_at=now)
-        return replace(mark, full_at=now, finished=max(mark.finished, _counted(books))) if full else mark
+        if not full:
+            return mark
+        return replace(mark, full_at=now, finished=max(mark.finished, _counted(books)), wrong_at=0)
 
     books.run.summary.figures[settled.SETTLED_FIGURE] = _move(books, further).mark
     books.run.phase("record")
