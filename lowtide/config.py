@@ -427,6 +427,11 @@ class Read(StrEnum):
     SNAPSHOT = "snapshot"
 
 
+#: By how much the clocks of HBase's servers may be apart (:data:`lowtide.ledger.settled.SKEW`), and as long as one
+#: write to HBase may take (``hbase.rpc.timeout``): a younger entry of the ledger's index may be a living client's.
+_LEAST_LEDGER_GRACE = timedelta(minutes=3)
+
+
 class Ledger(_Section):
     """The transaction system; see docs/ledger.md."""
 
@@ -434,13 +439,32 @@ class Ledger(_Section):
     prefix: Annotated[str, Field(pattern=r"^([A-Za-z0-9_]+:)?[A-Za-z0-9_][A-Za-z0-9_.-]*$")] = "ledger_"
     #: Nickname of the one user that may go below zero: all money comes from it.
     issuer: str = "issuer"
-    #: A transaction that has not ended is left to its client for this long before a repair takes it.
+    #: A transaction that has not ended is left to its client for this long before a repair takes it. 3m or more, unless
+    #: ``allow_short_grace`` says otherwise: HBase's servers' clocks may be two minutes apart, and the write by which a
+    #: client claims a number, after its index entry, takes up to one. The gateway may ask HBase again for longer
+    #: (``hbase.client.operation.timeout``): best longer than that, too. Less in a repair's ``--grace`` ends only what
+    #: is claimed; the settled mark goes by this one.
     grace: Duration = timedelta(minutes=15)
+    #: Beside a ``grace`` below 3m, which is refused without it: no client works while a repair does.
+    allow_short_grace: bool = False
     #: Connections to the gateway of one client, and so the most transactions that it works on at once; of one repair,
     #: which scans over them.
     pool: PositiveInt = 8
     #: How old the last full check may be before a run makes one by itself.
     full_check_every: Duration = timedelta(days=1)
+
+    @model_validator(mode="after")
+    def _check_grace(self) -> Ledger:
+        if self.grace < _LEAST_LEDGER_GRACE and not self.allow_short_grace:
+            given, least = duration_text(self.grace), duration_text(_LEAST_LEDGER_GRACE)
+            text = (
+                f"{given} is shorter than {least}, and a client that has put its index entry and is about to claim its "
+                "transaction would lose the entry: HBase's servers may be two minutes apart, and the claim takes up to "
+                f"one; give it {least} or more, or say allow_short_grace: true beside it, if no client works while a "
+                "repair does"
+            )
+            raise _problems(InitErrorDetails(type=_ours(text), loc=("grace",), input=given))
+        return self
 
 
 class TableDefaults(_Section):

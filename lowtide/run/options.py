@@ -106,7 +106,13 @@ OPTIONS = (
     Option(
         "--grace",
         "instead of the configured grace, as in 15m or 24h; 0s: none",
-        ("commit_table_pruning", "transaction_repair"),
+        ("commit_table_pruning",),
+        "DURATION",
+    ),
+    Option(
+        "--grace",
+        "instead of ledger.grace; less of it ends only what is claimed, and the settled mark goes by ledger.grace",
+        ("transaction_repair",),
         "DURATION",
     ),
     Option("--yes", "do not ask on a terminal whether 0s is meant", ("commit_table_pruning",)),

@@ -114,7 +114,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     stack = Stack(free_ports_config(folder / "store", timestamps="incremental"))
     file = folder / "lowtide.yaml"
     # The gateway's port is not in it: that is the connection's to say.
-    file.write_text(yaml.safe_dump({"ledger": {"prefix": "bank_", "grace": "1s"}}))
+    file.write_text(yaml.safe_dump({"ledger": {"prefix": "bank_", "grace": "1s", "allow_short_grace": True}}))
     dags = folder / "dags"
     dags.mkdir()
     (dags / "sensing.py").write_text(textwrap.dedent(SENSING))

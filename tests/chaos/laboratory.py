@@ -147,7 +147,7 @@ class Laboratory:
         content = settings_for(
             self.stack,
             self.folder,
-            **({"ledger": {"prefix": LEDGER}} if ledger else {}),
+            **({"ledger": {"prefix": LEDGER, "grace": "0s", "allow_short_grace": True}} if ledger else {}),
             state={"table": STATE, "journal_table": JOURNAL},
             defaults={"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}},
         )

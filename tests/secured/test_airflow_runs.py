@@ -85,7 +85,7 @@ def scene(store: Stack) -> Iterator[Scene]:
 @pytest.fixture
 def bank(gateway: Gateway, tmp_path: Path) -> Iterator[Bank]:
     """Airflow with all its parts, which knows the store by its configuration and by connections; one user has money."""
-    ledger = {"prefix": "bank_", "grace": "1s"}
+    ledger = {"prefix": "bank_", "grace": "1s", "allow_short_grace": True}
     defaults = {"mode": "execute", "budget": {"share": 1.0}}
     file = Site(gateway, tmp_path).configuration(ledger=ledger, defaults=defaults)
     (dags := tmp_path / "dags").mkdir()

@@ -108,7 +108,7 @@ def test_the_ledger_sensors_and_the_page_by_a_keytab(site: Site, scene: Scene, o
     repair of one that its client left, the conditions that sensors wait for, what the page and the report show, and
     what a person changes by hand, which is kept with that principal.
     """
-    config = site.configuration(ledger={"prefix": "secured_", "grace": "0s"})
+    config = site.configuration(ledger={"prefix": "secured_", "grace": "0s", "allow_short_grace": True})
     named = ("--config", str(config))
     for command in (("init",), ("user", "add", "ann"), ("user", "add", "bob"), ("transfer", "issuer", "ann", "50")):
         done = site.lowtide("ledger", *command, *named)

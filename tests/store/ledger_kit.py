@@ -46,8 +46,10 @@ class Bomb:
 class Books:
     """A ledger of its own tables, and what they hold, read without the ledger's code for balances."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, at_once: Path | None = None) -> None:
         self.file = file
+        #: The same with no grace at all: for a repair beside which no client works.
+        self.at_once = at_once or file
         self.config: Config = load(file)
 
     def open(self, hook: Callable[[Write, Moment], None] | None = None) -> Any:
@@ -93,7 +95,8 @@ class Books:
 
 def made(configure: Callable[..., Path], **settings: Any) -> Books:
     """A new ledger with the users ann and bob."""
-    found = Books(configure(ledger={"prefix": f"books{next(_numbers)}_", **settings}))
+    section = {"prefix": f"books{next(_numbers)}_", **settings}
+    found = Books(configure(ledger=section), configure(ledger={**section, "grace": "0s", "allow_short_grace": True}))
     init(found.config)
     with found.open() as book:
         for nickname in ("ann", "bob"):

@@ -497,13 +497,13 @@ def test_a_pause_in_the_middle_of_a_repair_leaves_transactions_as_they_are(
         return answers
 
     monkeypatch.setattr(LedgerRows, "__call__", asked)
-    outcome = job("transaction_repair", "--grace", "0s", "--execute", config=books.file)
+    outcome = job("transaction_repair", "--grace", "0s", "--execute", config=books.at_once)
     assert outcome.code == 1
     assert "is paused until" in outcome.problems
     monkeypatch.undo()
-    assert job("transaction_repair", "--grace", "0s", "--execute", config=books.file).code == 1, "paused still"
+    assert job("transaction_repair", "--grace", "0s", "--execute", config=books.at_once).code == 1, "paused still"
     lowtide("resume", calls[0])
-    outcome = job("transaction_repair", "--grace", "0s", "--execute", config=books.file)
+    outcome = job("transaction_repair", "--grace", "0s", "--execute", config=books.at_once)
     assert outcome.code == 0, outcome.problems
     assert books.entries() == []
 

@@ -211,7 +211,7 @@ def test_what_is_wrong_with_the_ledger(desk: Desk) -> None:
     """Never repaired, money made behind its back, transactions that contradict themselves: named, and resolved by the
     remedy.
     """
-    desk.configure(defaults={"mode": "execute"}, ledger={"prefix": "seen_", "grace": "0s"})
+    desk.configure(defaults={"mode": "execute"}, ledger={"prefix": "seen_", "grace": "0s", "allow_short_grace": True})
     books = Books(desk.config)
     init(books.config)
     with books.open() as book:
@@ -302,7 +302,7 @@ def test_what_was_only_planned_begun_or_forgotten(desk: Desk, scene: Scene, omid
     table = scene.table()
     scene.committed(table)
     omid.advance_watermark()
-    ledger = {"prefix": "unread_", "grace": "0s"}
+    ledger = {"prefix": "unread_", "grace": "0s", "allow_short_grace": True}
     acting = {"mode": "execute", "history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
     desk.configure(defaults={**acting, "mode": "dry-run"}, ledger=ledger, tables={"gone": {"kind": "plain"}})
     desk.collect()

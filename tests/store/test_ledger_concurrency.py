@@ -187,7 +187,7 @@ def test_nothing_is_lost_doubled_or_overdrawn(
     assert all(outcome.code == 0 for outcome in jobs), [outcome.problems for outcome in jobs]
     open_before = len(books.entries())
     for _ in range(2):
-        outcome = job("transaction_repair", "--grace", "0s", "--full", "--execute", config=books.file)
+        outcome = job("transaction_repair", "--grace", "0s", "--full", "--execute", config=books.at_once)
         assert outcome.code == 0, outcome.problems
     transactions = {id: parse_transaction(id, cells) for id, cells in books.rows(Table.TRANSACTIONS).items()}
     states = Counter(str(transaction.state) for transaction in transactions.values())

@@ -64,8 +64,8 @@ def books(configure: Callable[..., Path]) -> Books:
 
 @pytest.fixture
 def run(job: Job, books: Books) -> Job:
-    """A job on the test's ledger."""
-    return lambda name, *arguments: job(name, *arguments, config=books.file)
+    """A job on the test's ledger; where it is asked for no grace, the ledger has none either."""
+    return lambda name, *arguments: job(name, *arguments, config=books.at_once if "0s" in arguments else books.file)
 
 
 @contextmanager
@@ -153,7 +153,8 @@ def test_a_repair_that_is_switched_off_under_a_wrong_name_changes_nothing(
         book.transfer("issuer", "ann", 100)
     assert books.stopped(lambda book: book.transfer("ann", "bob", 1), 3, "before")
     before = {table: books.rows(table) for table in Table}
-    sections = {"ledger": {"prefix": prefix}, "defaults": {"mode": "execute"}}
+    ledger = {"prefix": prefix, "grace": "0s", "allow_short_grace": True}
+    sections = {"ledger": ledger, "defaults": {"mode": "execute"}}
     wrong = configure(**sections, tables={f"{prefix}transaction": {"mode": "dry-run"}})
     outcome = job("transaction_repair", "--grace", "0s", "--as-configured", config=wrong)
     assert {table: books.rows(table) for table in Table} == before
@@ -274,7 +275,7 @@ def test_a_repair_killed_at_any_effect_and_run_again(
 def test_through_spark_submit_killed_and_run_again(books: Books) -> None:
     """A driver that is killed as soon as it has ended a transaction leaves the rest to the next, which exits with 0."""
     begun = sum(stop_everywhere(books, 7)[1] for _ in range(2))
-    arguments = ["--config", str(books.file), *NOW]
+    arguments = ["--config", str(books.at_once), *NOW]
     at_first = len(books.entries())
     submit = command(books.config, "transaction_repair", arguments)
     first = subprocess.Popen(submit, env=environment(), start_new_session=True)
@@ -469,6 +470,35 @@ def test_a_full_check_finds_what_lies_below_the_mark(run: Job, books: Books) -> 
     after = mark(books)
     assert after.moved_back_from > high
     assert after.mark >= after.moved_back_from
+
+
+def test_a_shorter_grace_takes_nothing_from_who_is_about_to_claim(job: Job, books: Books) -> None:
+    """A run with less grace than the ledger's ends what is claimed; an entry alone is left to its client, by a list and
+    a dry run too, and the mark does not pass it. So a client that goes on after it is in the index when it claims.
+    """
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+    assert books.stopped(lambda b: b.transfer("ann", "bob", 7), 4, "after")
+    (claimed,) = books.entries()
+    hurried: list[Outcome] = []
+
+    def between(write: Write, moment: Moment) -> None:
+        if moment is Moment.BEFORE and isinstance(write, CheckAndPut) and write.column == "request":
+            (entry,) = set(books.entries()) - {claimed}
+            for how in (("--list",), ("--list", "--execute")):
+                hurried.append(job("transaction_repair", "--grace", "0s", *how, config=books.file))
+            assert entry in books.entries(), "its client is about to claim"
+
+    with books.open(between) as book:
+        assert book.transfer("issuer", "bob", 1).state is State.FINISHED
+    dry, done = hurried
+    left = {"not claimed, and within the ledger's grace": 1}
+    assert (done.code, done.totals["finished"], done.totals["skipped"]) == (0, 1, left), done.problems
+    assert {line["action"] for each in hurried for line in listed(each).values()} == {"finish"}
+    assert (dry.code, dry.totals["candidates"]) == (0, 2)
+    grace = books.config.ledger.grace // timedelta(milliseconds=1)
+    assert 0 < mark(books).mark <= time.time_ns() // 1_000_000 - grace, "transfers that begin now are not over"
+    assert books.entries() == []
 
 
 def test_a_transaction_from_a_fast_clock_does_not_wait_for_its_time(run: Job, books: Books) -> None:

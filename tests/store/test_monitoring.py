@@ -153,7 +153,7 @@ def test_the_whole_kit_on_a_real_store(
             "min_history_age": "0s",
             "budget": {"share": 1.0},
         },
-        ledger={"grace": "0s"},
+        ledger={"grace": "0s", "allow_short_grace": True},
         allow_no_grace=True,
         grace="0s",
     )

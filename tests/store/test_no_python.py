@@ -91,7 +91,7 @@ def test_no_job_starts_python_on_an_executor(
     with books.open() as book:
         book.transfer("issuer", "ann", 5)
         assert books.stopped(lambda b: b.transfer("ann", "bob", 2), 2, "after")
-    done("transaction_repair", "--grace", "0s", "--full", "--execute", config=books.file)
+    done("transaction_repair", "--grace", "0s", "--full", "--execute", config=books.at_once)
     assert books.balances()[user_id("bob")] == 2
     done("balances", config=books.file)
 

@@ -47,10 +47,11 @@ def test_defaults_are_dry_and_patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_grace_is_said_twice() -> None:
-    """With allow_no_grace beside it, which alone changes nothing; the ledger's grace is another."""
+    """With allow_no_grace beside it, which alone changes nothing; the ledger's grace is another, and has its own."""
     assert load(given("grace: 0s\nallow_no_grace: true")).grace == timedelta()
     assert load(given("allow_no_grace: true")).grace == timedelta(days=7)
-    assert load(given("ledger: {grace: 0s}")).ledger.grace == timedelta()
+    assert load(given("ledger: {grace: 0s, allow_short_grace: true}")).ledger.grace == timedelta()
+    assert load(given("ledger: {grace: 3m}")).ledger.grace == timedelta(minutes=3)
 
 
 def test_order_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,6 +286,12 @@ def test_history_ages_that_cannot_be_meant(text: str, place: str, what: str) -> 
             "grace: 0s lets commit entries go at once, and a client that is suspended in its commit then rolls "
             "back what others have read; give it "
             "longer than a client may be suspended, such as 7d, or say allow_no_grace: true beside it",
+        ),
+        (
+            "ledger: {grace: 179s}",
+            "ledger.grace: 179s is shorter than 3m, and a client that has put its index entry and is about to claim "
+            "its transaction would lose the entry: HBase's servers may be two minutes apart, and the claim takes up to "
+            "one; give it 3m or more, or say allow_short_grace: true beside it, if no client works while a repair does",
         ),
         ("grace: soon", "grace: a duration such as 30s, 15m, 24h, 7d or 1d12h is expected, found 'soon'"),
         (

@@ -134,7 +134,7 @@ class DemoSettings:
             "defaults": {"mode": "execute"},
             "grace": "0s",
             "allow_no_grace": True,
-            "ledger": {"grace": "1s"},
+            "ledger": {"grace": "1s", "allow_short_grace": True},  # its clients are killed before a repair
         }
         self.config_file.write_text(yaml.safe_dump(content, sort_keys=False), "utf-8")
 

@@ -45,7 +45,8 @@ def make(wiring: Wiring) -> DAG:
         "to": time_param("To", "up to the beginning of the grace"),
         "grace": duration_param(
             "Grace",
-            "How old a transaction must be before it is taken from its client, as in 15m or 1h. Empty: as configured.",
+            "How old a transaction must be before it is taken from its client, as in 15m or 1h. Empty: as configured. "
+            "Less than that ends only what is claimed; the settled mark goes by what is configured.",
             ["15m", "1h"],
         ),
         **rate_params(),

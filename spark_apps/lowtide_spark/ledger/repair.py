@@ -29,6 +29,9 @@ from lowtide_spark.ledger.settled_mark import when
 from lowtide_spark.run import own_tables
 from lowtide_spark.run.context import Run
 
+#: What a summary says of entries that a run left although they are older than its own grace.
+YOUNG = "not claimed, and within the ledger's grace"
+
 
 def repair(run: Run) -> None:
     """The job ``transaction_repair``.
@@ -52,20 +55,24 @@ def repair(run: Run) -> None:
     # What a check found wrong may lie before anything that was written since the last one: an interval's run, too, must
     # not take the rest for all of it.
     full = bool(run.options.full or mark.wrong_at) or due
+    # A shorter grace than the ledger's hurries what is claimed; of what is not, a client may be about to claim it.
     horizon = books.now - _millis(run.options.grace)
+    ripe = min(horizon, books.now - _millis(run.config.ledger.grace))
     # Where reading the index begins.
     start = 0 if full else mark.mark if run.request.start is None else millis(run.request.start)
     check_money(books, "before", 0 if full else mark.checked_at, books.now)
     restored = check_everything(books, mark.mark) if full else []
-    _repair_open(books, start, horizon, restored)
+    _repair_open(books, start, horizon, ripe, restored)
     if run.summary.execute:
         check_money(books, "after", books.now, books.time())
-        settled_mark.settle(books, start, horizon, full)
+        settled_mark.settle(books, start, ripe, full)
         books.report.notes += own_tables.mend(run, [*map(books.frames.name, Table), run.config.state.table])
 
 
-def _repair_open(books: Books, start: int, horizon: int, restored: Sequence[Entry]) -> None:
-    """Everything in the interval that is older than the grace, and of the entries that this run *restored*."""
+def _repair_open(books: Books, start: int, horizon: int, ripe: int, restored: Sequence[Entry]) -> None:
+    """Everything in the interval that is older than the run's grace, which began at *horizon*, and of the entries that
+    this run *restored*. What is not older than the ledger's own, which began at *ripe*, only if it is claimed.
+    """
     run, report = books.run, books.report
     whole = run.request.start is None and run.request.end is None
     end = horizon
@@ -78,7 +85,7 @@ def _repair_open(books: Books, start: int, horizon: int, restored: Sequence[Entr
     # Those that this run gave back are young by HBase's clock.
     restored = [e for e in restored if whole or start <= e.timestamp < end]
     report.counts.candidates += len(restored)
-    entries = chain(_entries(books, old), _ahead(books, horizon) if whole else (), restored)
+    entries = chain(_entries(books, old, ripe), _ahead(books, horizon, ripe) if whole else (), restored)
     if run.options.list:
         _listed(books, entries)
     elif run.summary.execute:
@@ -105,20 +112,52 @@ def _listed(books: Books, entries: Iterator[Entry]) -> None:
                 _count_left(books.report, each.found)
 
 
-def _entries(books: Books, rows: DataFrame) -> Iterator[Entry]:
+def _entries(books: Books, rows: DataFrame, ripe: int) -> Iterator[Entry]:
+    """The entries of *rows*; those that HBase wrote from *ripe* on only where they are claimed."""
+    young: list[Entry] = []
     for row in rows.toLocalIterator():
         books.report.counts.candidates += 1
         try:
-            yield Entry.parse(row.key)
+            entry = Entry.parse(row.key)
         except ContradictionError as error:
             books.contradiction(str(error))
+            continue
+        if row.written < ripe:
+            yield entry
+            continue
+        young.append(entry)
+        if len(young) == listing.AT_ONCE:
+            yield from _claimed(books, young)
+            young = []
+    yield from _claimed(books, young)
 
 
-def _ahead(books: Books, horizon: int) -> Iterator[Entry]:
+def _claimed(books: Books, entries: Sequence[Entry]) -> list[Entry]:
+    """Those whose numbers are claimed, for them or for another: either stays so. The others are left to their
+    clients.
+    """
+    found: list[Entry] = []
+
+    def take(entry: Entry | None) -> None:
+        if entry:
+            found.append(entry)
+        else:
+            books.report.counts.skipped[YOUNG] += 1
+
+    books.each(entries, _if_claimed, take, "look at")
+    return found
+
+
+def _if_claimed(entry: Entry) -> Program[Entry | None]:
+    (row,) = yield Read(Table.TRANSACTIONS, (entry.id,))
+    return entry if row else None
+
+
+def _ahead(books: Books, horizon: int, ripe: int) -> Iterator[Entry]:
     """Entries that HBase wrote before the grace and whose time is later: of clients whose clocks are fast."""
     rows = books.frames.open_rows(horizon).where(F.col("written") < horizon)
     ahead = try_cast(F.substring("key", 1, 15), "bigint") > F.col("written") + SKEW
-    found = list(_entries(books, rows.where(ahead)))
+    found = list(_entries(books, rows.where(ahead), ripe))
     if found:
         latest = max(found)
         books.report.notes.append(
