@@ -5,6 +5,7 @@ have left.
 from __future__ import annotations
 
 import copy
+import csv
 import gzip
 import json
 import random
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 from lowtide_spark.ledger import dataframes, listing, repair
-from lowtide_spark.ledger.balances import by_user
+from lowtide_spark.ledger.balances import by_user, write_csv
 from lowtide_spark.ledger.settled_mark import when
 from pyspark.sql import SparkSession
 
@@ -237,3 +238,29 @@ def test_each_transaction_is_listed_once_before_it_is_brought_to_its_end(
         }
     else:
         assert memory.rows == before
+
+
+def test_every_name_is_read_back_from_the_csv_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    """By a reader of RFC 4180, such as Python's: a name gives its user no other balance, and is no row of its own."""
+    names = [
+        'eve",1000000,"',
+        '"',
+        'a\\"b',
+        "c\\",
+        "=SUM(A1:A9)",
+        "# no comment",
+        "two\nlines",
+        'and\r\n"more",1\n',
+        " blanks ",
+        "Zoë\u2028,",
+        "",
+    ]
+    frame = spark.createDataFrame(
+        [(f"{n:040x}", name, n) for n, name in enumerate(names)], "user string, nickname string, balance int"
+    )
+    write_csv(frame.orderBy("user"), str(tmp_path / "csv"))
+    (file,) = (tmp_path / "csv").glob("*.csv")
+    with file.open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.reader(lines))
+    assert rows[0] == ["user", "nickname", "balance"]
+    assert rows[1:] == [[f"{n:040x}", name, str(n)] for n, name in enumerate(names)]

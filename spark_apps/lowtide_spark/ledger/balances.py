@@ -54,9 +54,21 @@ def balances(run: Run) -> None:
     _check(found, issuer, node)
     _show(run, named, issuer)
     if run.options.csv:
-        named.orderBy("user").coalesce(1).write.mode("errorifexists").option("header", "true").csv(run.options.csv)
+        write_csv(named.orderBy("user"), run.options.csv)
         report.notes.append(f"every balance is in {run.options.csv}")
     run.phase("balances")
+
+
+def write_csv(frame: DataFrame, folder: str) -> None:
+    """One CSV file in *folder*, which must not be there, by RFC 4180: whoever reads it has every name as it is.
+
+    A name may hold what separates fields and rows. Spark by itself writes a backslash before a quote, which readers of
+    that format take for the field's end, and cuts off spaces.
+    """
+    writer = frame.coalesce(1).write.mode("errorifexists").option("header", "true")
+    writer.option("escape", '"').option("quoteAll", "true").option("ignoreLeadingWhiteSpace", "false").option(
+        "ignoreTrailingWhiteSpace", "false"
+    ).csv(folder)
 
 
 def by_user(transactions: DataFrame, records: DataFrame) -> DataFrame:
