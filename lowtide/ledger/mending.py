@@ -221,7 +221,7 @@ def _records(found: Survey, suspects: dict[tuple[str, str], None], issuer: str) 
     start = ""
     while True:
         rows = yield Scan(Table.RECORDS, start, _END, limit=_PAGE)
-        keys = [(user, id, cells) for row, cells in rows for user, _, id in [row.partition("/")]]
+        keys = list(_named(found, rows))
         ids = tuple(dict.fromkeys(id for _, id, _ in keys))
         of = dict(zip(ids, (yield Read(Table.TRANSACTIONS, ids)) if ids else (), strict=True))
         parsed = {t.id: t for t in _parsed(found, of.items())}
@@ -236,6 +236,16 @@ def _records(found: Survey, suspects: dict[tuple[str, str], None], issuer: str) 
         if len(rows) < _PAGE:
             return
         start = rows[-1][0] + "\0"
+
+
+def _named(found: Survey, rows: Iterable[tuple[str, Cells]]) -> Iterator[tuple[str, str, Cells]]:
+    """User, transaction and cells of records. A row that names no transaction is left: HBase takes no empty key."""
+    for row, cells in rows:
+        user, _, id = row.partition("/")
+        if id:
+            yield user, id, cells
+        else:
+            _leave(found, f"record {row} is none: its row names no transaction, as USER/TRANSACTION does; remove it")
 
 
 def _parsed(found: Survey, rows: Iterable[tuple[str, Cells]]) -> Iterator[Transaction]:

@@ -30,6 +30,7 @@ class Memory:
         table = self.rows[operation.table]
         match operation:
             case Read(rows=wanted):
+                assert "" not in wanted, "HBase takes no empty key"
                 return [dict(table.get(row, {})) for row in wanted]
             case Scan(start=start, stop=stop, limit=limit, reverse=True):
                 found = sorted((row for row in table if stop < row <= start), reverse=True)

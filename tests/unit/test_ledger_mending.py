@@ -200,6 +200,17 @@ def test_what_a_transaction_itself_contradicts_is_left() -> None:
     assert memory(Read(Table.TRANSACTIONS, (first,)))
 
 
+def test_a_record_whose_row_names_no_transaction_is_left() -> None:
+    """No key of a transaction follows from it, and an empty one is none: the others are set right all the same."""
+    memory = came_back(len(history()) - 1, 0)
+    for row in ("ann", "ann/"):
+        memory.rows[Table.RECORDS][row] = {"state": "finished"}
+    found = mended(memory)
+    assert found.faults
+    assert [why.split(" is none")[0] for why in found.left] == ["record ann", "record ann/"]
+    assert {"ann", "ann/"} <= memory.rows[Table.RECORDS].keys()
+
+
 def test_the_settled_mark_begins_anew() -> None:
     """It may be of another time than the transactions; the next repair makes the full check, and counts anew."""
     memory = opened("ann")
