@@ -115,8 +115,8 @@ def test_a_cleanup_by_tokens(secured_site: SecuredSite, secured_omid: OmidClient
     assert any(line.endswith(".parquet") and f" {USER} " in line for line in listed), listed
 
 
-def test_watermarks_history_and_proofs(secured_site: SecuredSite, secured_omid: OmidClient, days: Days) -> None:
-    """Collected, removed, pruned; at the marks and now every table shows what the model says."""
+def test_history_goes_that_no_reader_needs(secured_site: SecuredSite, secured_omid: OmidClient, days: Days) -> None:
+    """Watermarks are collected, and history GC deletes; at the marks and now every table shows what the model says."""
     collected = secured_site.run("watermark_collection", "--config", str(days.config), "--execute")
     assert collected.code == 0, collected.output
     gone = secured_site.run("history_gc", "--config", str(days.config), "--execute")
@@ -125,6 +125,10 @@ def test_watermarks_history_and_proofs(secured_site: SecuredSite, secured_omid: 
     marks = [table["mark"]["applied"] for table in gone.summary["tables"] if table["table"] in SHAPE.tables]
     assert len(marks) == len(SHAPE.tables)
     check_snapshots(secured_omid, days.model, [*marks, secured_omid.begin()])
+
+
+def test_commit_entries_are_pruned(secured_site: SecuredSite, secured_omid: OmidClient, days: Days) -> None:
+    """No entry is left at or below the bound, and what the commit table proved is still shown."""
     pruned = secured_site.run("commit_table_pruning", "--config", str(days.config), "--grace", "0s", "--execute")
     assert (pruned.code, pruned.totals["pruned"] > 0) == (0, True), pruned.output
     assert [start for start in secured_omid.commit_table() if start <= pruned.summary["bound"]] == []
