@@ -48,7 +48,7 @@ _NOT_FOUND = "TableNotFoundException"
 _VIEW = re.compile(r"^[\w.]+: Cannot read the view \w+: ")
 #: What py4j says of a method that has other parameters.
 _OLDER = re.compile(r"Method \w+\(\[.*\]\) does not exist")
-_OLDER_JAR = "the connector's jar is of an older Lowtide: put this version's in its place"
+OLDER_JAR = "the connector's jar is of an older Lowtide: put this version's in its place"
 
 
 class Connector:
@@ -127,10 +127,10 @@ class Connector:
             rows = json.loads(self._java().Catalog.look(self._java_options, view, list(tables)))
         except (Py4JError, PySparkException) as error:  # some of Java's exceptions become Spark's on the way
             if _OLDER.search(str(error)):
-                raise StoreError(_OLDER_JAR) from error
+                raise StoreError(OLDER_JAR) from error
             raise explained(error, tables[0] if len(tables) == 1 else None) from error
         except TypeError as error:  # to py4j a class that is not there is a package
-            raise StoreError(_OLDER_JAR) from error
+            raise StoreError(OLDER_JAR) from error
         return [SimpleNamespace(**row) for row in rows]
 
     def _admin(self) -> Any:

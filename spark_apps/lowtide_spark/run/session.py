@@ -14,7 +14,7 @@ from lowtide.config import SECURITY, Config
 from lowtide.errors import UsageError
 from lowtide.run import deploy, sparks, tokens
 from lowtide.run.pins import LEGACY, pinned
-from lowtide_spark.frames.connector import JARS
+from lowtide_spark.frames.connector import JARS, OLDER_JAR
 from lowtide_spark.frames.remembered import Remembered
 
 
@@ -67,7 +67,13 @@ def check_login(config: Config, master: str) -> None:
         UsageError: says what there is not, and what to do.
     """
     jvm: Any = SparkContext._jvm
-    if tokens.asked(config, master) and (why := tokens.stranger(jvm.lowtide.connector.Logins, os.environ)):
+    if not tokens.asked(config, master):
+        return
+    try:
+        why = tokens.stranger(jvm.lowtide.connector.Logins, os.environ)
+    except TypeError as error:  # to py4j a class that is not there is a package
+        raise UsageError(OLDER_JAR) from error
+    if why:
         raise UsageError(*why)
 
 
