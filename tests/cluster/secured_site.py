@@ -35,6 +35,7 @@ _QUEUES = {
     "yarn.scheduler.capacity.root.default.capacity": "90",
     f"yarn.scheduler.capacity.root.{CLOSED}.capacity": "10",
     "yarn.scheduler.capacity.root.acl_submit_applications": " ",
+    "yarn.scheduler.capacity.root.acl_administer_queue": " ",  # or everybody is one, who may submit as well
     "yarn.scheduler.capacity.root.default.acl_submit_applications": "*",
 }
 #: YARN shows applications to whom may see them, and the tests ask without a login.
