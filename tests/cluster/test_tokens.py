@@ -108,7 +108,7 @@ def test_a_driver_without_a_ticket_is_told_so(
     began = time.monotonic()
     refused = secured_site.run("orphan_cleanup", "--config", str(config), "--full", "--execute", KRB5CCNAME=cache)
     assert f"no valid ticket in the ticket cache {cache} (KRB5CCNAME), or it has expired" in problem(refused)
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 300
     assert orphans.omid.raw(orphans.table) == before
 
 
