@@ -120,18 +120,17 @@ class FactRows(OracleRows):
         if stored != str(taken.epoch).encode():
             raise FencedError(taken_over(taken))
 
-    def void(self, table: str, *, renumbered: bool = False) -> int:
+    def void(self, table: str, *, entirely: bool = False) -> int:
         """Forget what was cleaned of *table*, which is read from 0 then; a run under way records nothing of it. How
         many ranges were recorded.
 
         Of which time something was cleaned stays known (:attr:`TableState.forgotten`): what comes back, and has
-        neither proof nor mark, is no orphan for that. Unless the oracle was *renumbered*: then it tells of other
-        transactions, and goes too.
+        neither proof nor mark, is no orphan for that. *entirely*: not that either.
         """
         taken = self.begin(table, [])
         unknown = Incarnation(taken.incarnation.number + 1, -1)
         known = cleaned_before(taken.facts, unknown, lambda: 0, taken.forgotten)
-        forgotten = Intervals() if renumbered else known
+        forgotten = Intervals() if entirely else known
         if forgotten != taken.forgotten:  # before the facts go
             self._write_checked(taken, _FORGOTTEN, dump([list(p) for p in forgotten]))
         self._write_checked(taken, _INCARNATION, dump(asdict(unknown)))

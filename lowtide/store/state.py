@@ -75,8 +75,8 @@ class StateStore(
         For an oracle that was made anew: after it, everything is cleaned again from 0, and what the journal holds of a
         transaction proves nothing of another that the oracle gave the same number since.
         ``lowtide.cleaning.renumbered`` says when it may be done. With *same_oracle* no number was given twice, as where
-        only the commit table came back: what the journal holds stays a proof, and it stays known for which times tables
-        were cleaned (:func:`lowtide.cleaning.facts.cleaned_before`). *skipped*: the numbers [from, to) that
+        only the commit table came back: what the journal holds stays a proof, and how far was pruned into it still tells
+        up to where all tables were cleaned once (:meth:`greatest_bound`). *skipped*: the numbers [from, to) that
         the oracle was set beyond, which are remembered beside those of the resets before.
         """
         if not self.exists():
@@ -91,7 +91,7 @@ class StateStore(
         known = self.listing()
         self.put_inventory(known.entries, at=known.at)  # its low watermark says nothing of another life's timestamps
         for row, _ in list(self._scan(b"table/")):
-            self.void(row.removeprefix(b"table/").decode(), renumbered=not same_oracle)
+            self.void(row.removeprefix(b"table/").decode(), entirely=True)
         for prefix in (b"oracle", b"clock/", b"bound/", b"watermarks/"):
             for row, _ in list(self._scan(prefix)):
                 self._table.delete(row)
