@@ -75,9 +75,9 @@ class StateStore(
         For an oracle that was made anew: after it, everything is cleaned again from 0, and what the journal holds of a
         transaction proves nothing of another that the oracle gave the same number since.
         ``lowtide.cleaning.renumbered`` says when it may be done. With *same_oracle* no number was given twice, as where
-        only the commit table came back: what the journal holds stays a proof, and how far was pruned into it still tells
-        up to where all tables were cleaned once (:meth:`greatest_bound`). *skipped*: the numbers [from, to) that
-        the oracle was set beyond, which are remembered beside those of the resets before.
+        only the commit table came back: what the journal holds stays a proof, and how far was pruned into it tells up
+        to where all tables were cleaned once (:meth:`greatest_bound`). *skipped*: the numbers [from, to) that the
+        oracle was set beyond, which are remembered beside those of the resets before.
         """
         if not self.exists():
             return
