@@ -13,7 +13,8 @@ import typer
 from lowtide.cli.by_hand import check_same, keep
 from lowtide.cli.configuration import configured, configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
-from lowtide.cli.output import Output, OutputStyle, answer
+from lowtide.cli.output import Output, OutputStyle, answer, tell_in_any_case
+from lowtide.cli.transfers import DROPPED, transferred
 from lowtide.config import Config
 from lowtide.ledger import mending
 from lowtide.ledger.client import init as make
@@ -76,15 +77,20 @@ def user_add(nickname: str, config: ConfigFile = None, output: OutputStyle = Out
 def transfer(
     sender: str, recipient: str, amount: str, config: ConfigFile = None, output: OutputStyle = Output.TABLE
 ) -> None:
-    """Move an amount, in the smallest unit, from one user to another. Exit code 1 if the transfer was dropped."""
-    with ledger(configured_to_act(config), size=1) as book:
-        outcome = book.transfer(sender, recipient, amount)
+    """Move an amount, in the smallest unit, from one user to another.
+
+    Exit code 0 if it is finished; 3 if it was dropped, and moves nothing; 1 or 2 if it was refused, or the store did
+    not answer, before it was claimed: then it moves nothing either. 4, or an end by a signal: it is not known whether
+    it is paid, or it may still be: look before asking for it again. What cannot be printed does not change the code.
+    """
+    outcome = transferred(configured_to_act(config), sender, recipient, amount)
     reason = [] if outcome.state is State.FINISHED else [f"reason: {outcome.reason}"]
     facts = {"id": outcome.id, "state": str(outcome.state), "reason": outcome.reason}
-    said = "\n".join([f"{outcome.state}: {outcome.id}", *reason])
-    _facts(output, facts, lambda: console.print(said, soft_wrap=True))
+    said = [f"{outcome.state}: {outcome.id}", *reason]
+    told = partial(_facts, output, facts, lambda: console.print("\n".join(said), soft_wrap=True))
+    tell_in_any_case(told, "; ".join(said))
     if outcome.state is not State.FINISHED:
-        raise typer.Exit(1)
+        raise typer.Exit(DROPPED)
 
 
 @app.command()

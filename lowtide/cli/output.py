@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -66,6 +68,22 @@ def answer(
         writer.writerows({name: _flat(cell) for name, cell in row.items()} for row in rows())
     else:
         table()
+
+
+def tell_in_any_case(tell: Callable[[], None], text: str) -> None:
+    """Call *tell*, which prints to stdout what has come of something that cannot be undone; where that fails (a pipe
+    that was closed, a disk that is full, Ctrl-C), *text* says it on stderr. It raises nothing, and nothing is left in
+    stdout that could fail at the program's end.
+    """
+    try:
+        tell()
+        sys.stdout.flush()
+    except BaseException as error:  # rich ends the program by SystemExit where a pipe is closed
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        cause = "" if isinstance(error, SystemExit) else f" ({type(error).__name__}: {error})"
+        with suppress(OSError, ValueError):
+            print(f"lowtide: {text}. That could not be printed on stdout{cause}", file=sys.stderr, flush=True)
 
 
 def _flat(cell: Any) -> Any:

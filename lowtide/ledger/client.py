@@ -104,7 +104,7 @@ def ledger(config: Config, hook: Hook | None = None, size: int | None = None) ->
 
     Args:
         config: of the store.
-        hook: called around every write; for tests.
+        hook: called around every write: for tests, and for who must know what was asked for.
         size: how many connections; None: as configured (``ledger.pool``).
 
     Raises:

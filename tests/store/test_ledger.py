@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +16,10 @@ from ledger_kit import Bomb, Books, made
 from relay import Relay
 from typer.testing import CliRunner
 
+from lowtide.cli import transfers
 from lowtide.cli.app import app
 from lowtide.config import Config
-from lowtide.errors import GatewayError, TableError, UsageError
+from lowtide.errors import GatewayError, LedgerError, TableError, UsageError
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.ledger import State, init, ledger, user_id
 from lowtide.ledger.model import ContradictionError, Table
@@ -186,8 +191,69 @@ def test_the_command_line(books: Books) -> None:
     assert isinstance(refused.exception, UsageError)
     assert books.stopped(lambda b: b.transfer("cid", "ann", 200), 2, "after")
     dropped = run("transfer", "cid", "ann", "100")
-    assert dropped.exit_code == 1
+    assert dropped.exit_code == 3
     assert "reason: the balance is 50, the amount 100" in dropped.stdout
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt, ConnectionResetError])
+def test_a_transfer_of_unknown_outcome_has_an_exit_code_of_its_own(
+    books: Books, monkeypatch: pytest.MonkeyPatch, cause: type[BaseException]
+) -> None:
+    """Broken off after any of its writes: before the claim nothing moves, whatever repairs do, and the code is that of
+    a refusal; from the claim on it is 4, not that of a dropped one, with the id by which to look. A repair pays it.
+    """
+    writes = 0
+
+    def broken(config: Config, hook: Any, size: int) -> Any:
+        def stop(write: Write, moment: Moment) -> None:
+            nonlocal writes
+            hook(write, moment)
+            writes += moment is Moment.AFTER
+            if moment is Moment.AFTER and writes == at:
+                raise cause
+
+        return ledger(config, stop, size)
+
+    monkeypatch.setattr(transfers, "ledger", broken)
+    command = ["ledger", "transfer", "issuer", "ann", "5", "--config", str(books.file)]
+    seen: set[str] = set()
+    for at in range(1, 16):
+        writes = 0
+        done = CliRunner().invoke(app, command)
+        told = str(done.exception)
+        if at == 1:
+            assert isinstance(done.exception, LedgerError)
+            assert (done.exception.exit_code, "nothing was transferred" in told) == (1, True)
+            assert books.rows(Table.TRANSACTIONS) == {}
+            continue
+        assert isinstance(done.exception, LedgerError), f"write {at}"
+        assert done.exception.exit_code == 4, told
+        id, nonce = re.search(r"lowtide ledger show (\S+), which is this .* bears (\w+)$", told).groups()  # type: ignore[union-attr]
+        assert nonce in books.rows(Table.TRANSACTIONS)[id]["request"]
+        seen.add(id)
+        with books.open() as book:
+            for entry in books.entries():
+                book.repair(entry)
+        assert books.rows(Table.TRANSACTIONS)[id]["state"] == "finished"
+    assert len(seen) == 14
+    assert books.balances()[user_id("ann")] == 5 * len(seen)
+
+
+@pytest.mark.parametrize("style", ["table", "json", "csv"])
+def test_an_outcome_that_cannot_be_printed_is_told_on_stderr(books: Books, style: str) -> None:
+    """A full disk under stdout, and a pipe that nobody reads: it is finished, and the exit code says nothing else."""
+    words = ["ledger", "transfer", "issuer", "ann", "5", "--output", style, "--config", str(books.file)]
+    command = [sys.executable, "-c", "from lowtide.cli import main; main()", *words]
+    unread, pipe = os.pipe()
+    os.close(unread)
+    for stdout in (os.open("/dev/full", os.O_WRONLY), pipe):
+        done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+        os.close(stdout)
+        assert done.returncode == 0, done.stderr
+        (told,) = done.stderr.splitlines()
+        id = max(books.rows(Table.TRANSACTIONS))
+        assert told.startswith(f"lowtide: finished: {id}. That could not be printed on stdout")
+    assert books.balances()[user_id("ann")] == 10
 
 
 def test_a_node_that_takes_another_for_the_issuer_refuses_to_work(books: Books) -> None:
