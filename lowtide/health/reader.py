@@ -1,7 +1,7 @@
 """Reading a store once, for all that show its state: ``status``, ``explain``, the report, the page in Airflow.
 
 All is small reads through the Thrift gateway: the state table, the low watermark, the index of the ledger; and one
-connection to the oracle. At most 21 reads (a row, or a batch of a scan), however many tables and regions there are;
+connection to the oracle. At most 22 reads (a row, or a batch of a scan), however many tables and regions there are;
 tests/store/test_health.py counts them.
 
 Two read the store for themselves, since they do not show it: ``survey`` is a job of Spark that reads every cell, and
@@ -80,6 +80,7 @@ def read_through(connection: Any, config: Config, now: datetime, runs: int = RUN
         watermarks=state.watermarks(),
         runs=last,
         more_runs=len(last) == runs,
+        failing=tuple(state.failing()) if state.seen else (),
         commit_counts=tuple(state.commit_counts()),
         clock_kind=config.omid.clock,
         samples=() if world else tuple(state.samples()),

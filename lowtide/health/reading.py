@@ -67,6 +67,8 @@ class Reading:
     runs: tuple[Mapping[str, Any], ...] = ()
     #: Whether there may be older runs than those.
     more_runs: bool = False
+    #: What the last runs of each job left undone, however old they are (:meth:`lowtide.store.runs.RunRows.failing`).
+    failing: tuple[Mapping[str, Any], ...] = ()
     #: How full the commit table was, oldest first.
     commit_counts: tuple[CommitCount, ...] = ()
     #: ``omid.clock``.

@@ -52,7 +52,9 @@ def last_runs(reading: Reading) -> list[LastRun]:
             newest = as_dag_runs(runs)[0]
             started = min(r["started"] for r in newest)
             ended = max(r["started"] + round(r["seconds"] * 1000) for r in newest)
-            done = all(r["state"] == "done" for r in newest)
+            # Of a DAG run of many tasks not all may have been read.
+            others = (r for r in reading.failing if execute and r["job"] == job and _dag_run(r) == _dag_run(newest[0]))
+            done = all(r["state"] == "done" for r in (*newest, *others))
             found.append(LastRun(job, execute, from_millis(started), from_millis(ended), done, tuple(newest)))
     return found
 
@@ -65,14 +67,21 @@ def as_dag_runs(runs: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any
     for r in runs:
         context = r["context"]
         task = (context["task_id"], context.get("map_index")) if "task_id" in context else r["run"]
-        groups.setdefault(context.get("run_id") or r["run"], {}).setdefault(task, r)
+        groups.setdefault(_dag_run(r), {}).setdefault(task, r)
     return [list(group.values()) for group in groups.values()]
+
+
+def _dag_run(run: Mapping[str, Any]) -> str:
+    return str(run["context"].get("run_id") or run["run"])
 
 
 def failures(reading: Reading, _: Config) -> Iterator[Finding]:
     """What the last runs that acted left undone, job by job."""
     acted = [  # wrong money is a finding of its own
-        r for r in reading.runs if r["execute"] and r["job"] not in ASKED_FOR and not wrong_money(r)
+        # What is kept apart comes last: a run that was read is newer, or the same, and says whether that is over.
+        r
+        for r in (*reading.runs, *reading.failing)
+        if r["execute"] and r["job"] not in ASKED_FOR and not wrong_money(r)
     ]
     for job in dict.fromkeys(r["job"] for r in acted):
         runs = [r for r in acted if r["job"] == job]

@@ -121,9 +121,11 @@ class StateStore(
         return self._table.row(b"cluster").get(VALUE) if self.exists() else None
 
     def sweep(self, before: datetime) -> None:
-        """Drop runs, and bounds but the newest and the greatest, that are older than *before*. A bound that old has
-        passed every grace; and up to the greatest one all tables were cleaned, however long one has held it since.
+        """Drop runs, what they left undone, and bounds but the newest and the greatest, that are older than *before*. A
+        bound that old has passed every grace; and up to the greatest one all tables were cleaned, however long one has
+        held it since.
         """
+        self._sweep_failing(millis(before))
         runs, bounds = ([*self._scan(prefix)] for prefix in (b"run/", b"bound/"))
         greatest = max(bounds, key=lambda found: json.loads(found[1][VALUE])["value"], default=None)  # the newest such
         for row, _ in [*runs, *(found for found in bounds[1:] if found is not greatest)]:

@@ -377,7 +377,7 @@ def test_pruning_counts_the_commit_table(desk: Desk, scene: Scene, omid: OmidCli
     assert (said["entries"], said["marks"]) == left
 
 
-def test_a_look_costs_at_most_21_small_reads(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_costs_at_most_22_small_reads(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """For 50 tables with 10,000 regions that were never cleaned, and all the runs that are read."""
     desk.configure(ledger={"prefix": "counted_"})
     config = load(desk.config)
@@ -398,6 +398,8 @@ def test_a_look_costs_at_most_21_small_reads(desk: Desk, monkeypatch: pytest.Mon
         if n < 3:
             state.add_bound(Bound(at, 0, tuple(by_reason(blockers))))
         reports = [TableReport(name) for name in names]
+        if n == 69:
+            reports.append(TableReport("failed long ago", problems=["it broke"]))
         state.add_run(Summary(list(RECURRING)[n % 3], f"r{n}", True, millis(at), tables=reports).to_json())
         state.intend(names[n % 50], 49 + 50 * n, f"r{n}")
         state.add_hold(Hold(f"h{n}", names[n % 50], n, "ann", "month end", now, now + timedelta(hours=1)))
@@ -432,5 +434,9 @@ def test_a_look_costs_at_most_21_small_reads(desk: Desk, monkeypatch: pytest.Mon
         EPOCH + timedelta(milliseconds=begun),
     )
     counted = {n: c for n, c in reads.items() if n not in ("scannerOpenWithScan", "scannerClose")}
-    assert 15 < sum(counted.values()) + 1 <= 21, counted  # and one to see that the gateway answers
+    assert 15 < sum(counted.values()) + 1 <= 22, counted  # and one to see that the gateway answers
     assert read(config).watermarks == seen.watermarks
+    assert [t["table"] for f in seen.failing for t in f["tables"]] == ["failed long ago"], "of no run that was read"
+    done = Summary("orphan_cleanup", "done", True, millis(now), tables=[TableReport("failed long ago")])
+    state.add_run(done.to_json())
+    assert read(config).failing == ()

@@ -23,11 +23,13 @@ from lowtide.health import (
     Reading,
     Severity,
     assess,
+    last_runs,
     table_statuses,
 )
 from lowtide.run.hbases import TRIED
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.store.records import Bound
+from lowtide.store.state import StateStore
 from lowtide.tables.inventory import UNMARKED_SINCE, Entry, Kind, without_compactor
 from lowtide.tables.phoenix_catalog import UNFINISHED, UNREADABLE
 from lowtide.values.clock import WorldClock, millis
@@ -35,9 +37,10 @@ from lowtide.values.durations import parse_time
 from lowtide.values.keyranges import KeyRange
 from lowtide.values.skew import ALLOTTED_AHEAD, Allotted
 from lowtide.values.text import age_text, distance_text, timestamp_text
+from tests.unit.test_state import Records, store
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 ACTING = Config.model_validate({"defaults": {"mode": "execute"}})
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -552,3 +555,56 @@ def test_sentences_that_are_kept_in_the_store_stay_as_they_are() -> None:
     assert VOID.startswith("what was recorded no longer counts: the table was made anew, restored, or disabled")
     assert UNMARKED_SINCE == "the last collection recorded as transactional"
     assert (UNREADABLE, UNFINISHED) == ("it is Phoenix's, and the catalog cannot be read", "Phoenix's ")
+
+
+def _task(n: int, dag_run: str, started: datetime, *problems: str, whole: str = "") -> Summary:
+    """A cleanup of one table, one of many tasks of a DAG run."""
+    report = TableReport(f"t{n:02}", problems=list(problems))
+    context = {"run_id": dag_run, "task_id": "clean", "map_index": n}
+    summary = Summary("orphan_cleanup", f"{dag_run}-{n}", True, millis(started), tables=[report], context=context)
+    summary.problems += [whole] if whole else []
+    return summary
+
+
+def _kept(state: StateStore, *summaries: Summary) -> Health:
+    for summary in summaries:
+        state.add_run(summary.to_keep())
+    runs, failing = tuple(state.runs(60)), tuple(state.failing())
+    return assess(healthy(runs=runs, failing=failing, listed=frozenset(f"t{n:02}" for n in range(80))), ACTING)
+
+
+def _failed(health: Health) -> list[tuple[tuple[str, ...], datetime | None]]:
+    return [(f.tables, f.since) for f in health.findings if f.cause is Cause.FAILED]
+
+
+def test_a_table_that_failed_stays_so_however_many_runs_come_after() -> None:
+    """Of 80 tasks in a night 60 are read: the one that failed first is told until its own table is cleaned."""
+    state = store(Records())
+    night, next_night = NOW - 30 * HOUR, NOW - 6 * HOUR
+    tasks = [_task(n, "night", night + n * MINUTE, *(["it broke"] if n == 3 else [])) for n in range(80)]
+    assert _failed(_kept(state, *tasks)) == [(("t03",), night + 3 * MINUTE)]
+    assert [r.done for r in last_runs(healthy(runs=tuple(state.runs(60)), failing=tuple(state.failing())))] == [False]
+    again = [_task(n, "next", next_night + n * MINUTE, *(["still"] if n == 3 else [])) for n in range(80)]
+    assert _failed(_kept(state, *again)) == [(("t03",), night + 3 * MINUTE)], "since when it fails"
+    assert _failed(_kept(state, _task(3, "by hand", NOW - HOUR))) == []
+    assert state.failing() == []
+
+
+def test_a_run_that_failed_as_a_whole_stays_so_until_a_later_one_is_done() -> None:
+    """Another task of the same DAG run does not make up for it, its own next try and a later DAG run do."""
+    state = store(Records())
+    night = NOW - 30 * HOUR
+    tasks = [_task(n, "night", night + n * MINUTE, whole="no oracle" if n in (3, 4) else "") for n in range(80)]
+    assert _failed(_kept(state, *tasks)) == [((), night + 3 * MINUTE)]
+    assert _failed(_kept(state, _task(3, "night", night + 90 * MINUTE))) == [((), night + 4 * MINUTE)]
+    later = [_task(n, "next", NOW - 2 * HOUR + n * MINUTE) for n in range(80)]
+    assert _failed(_kept(state, *later)) == []
+    assert state.failing() == []
+
+
+def test_what_runs_left_undone_goes_with_the_runs() -> None:
+    """Of a table that is gone nobody says that it is well."""
+    state = store(Records())
+    _kept(state, _task(3, "night", NOW - 30 * DAY, "it broke"), _task(4, "next", NOW - DAY, "it broke"))
+    state.sweep(NOW - 7 * DAY)
+    assert [f["tables"][0]["table"] for f in state.failing()] == ["t04"]
