@@ -61,9 +61,9 @@ class Records:
         return [(row, self.held[row]) for row in sorted(self.held) if row.startswith(row_prefix)][:limit]
 
     def delete(self, row: bytes, columns: Sequence[bytes] = ()) -> None:
-        for column in columns:
+        for column in columns or list(self.held[row]):
             del self.held[row][column]
-        if not columns:
+        if not self.held[row]:
             del self.held[row]
 
 
