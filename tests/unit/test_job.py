@@ -145,6 +145,11 @@ def test_a_driver_in_the_cluster_reads_nothing(
             "spark.yarn.queue in spark.conf names its queue",
         ),
         (
+            "calling None.\n: org.apache.hadoop.yarn.exceptions.YarnException: org.apache.hadoop.security."
+            "AccessControlException: User al does not have permission to submit application_1_1 to queue closed\n\tat",
+            "YARN does not take the run: User al does not have permission to submit application_1_1 to queue closed. ",
+        ),
+        (
             'calling None.\n: AccessControlException: Permission denied: user=al, access=WRITE, inode="/user":hdfs:x',
             "HDFS refuses al WRITE access to /user: have it granted",
         ),

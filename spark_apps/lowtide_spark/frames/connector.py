@@ -38,7 +38,7 @@ _MEANINGS = {
     "ClassNotFoundException: lowtide.connector.": f"an executor lacks the connector, or has an older Lowtide's. {JARS}",
 }
 #: What YARN says of a run that it does not take: of an unknown queue, or one that is closed to the user.
-_NOT_TAKEN = re.compile(r"Failed to submit application_\w+ to YARN : ([^\n]+)")
+_NOT_TAKEN = re.compile(r"(?:Failed to submit \w+ to YARN : |(?=User \S+ does not have permission to submit))([^\n]+)")
 #: What HDFS says of a folder that is closed to the user; where it is the one above his home, he has none.
 _CLOSED = re.compile(r'Permission denied: user=(\S+), access=(\w+), inode="([^"]+)"')
 #: What its errors say of a table that is not there, as contract/vectors.json has it; and what HBase's do.
