@@ -15,7 +15,7 @@ from lowtide.values.clock import from_millis
 from lowtide.values.skew import Allotted, machine_apart, oracle_ahead, oracle_apart
 from lowtide.values.text import names_text
 
-#: What Lowtide's user needs, globally: READ, WRITE, CREATE, ADMIN.
+#: What Lowtide's user needs: on each table, and CREATE globally until Lowtide's own tables are there.
 ACTIONS = ("READ", "WRITE", "CREATE", "ADMIN")
 _LISTED = 5
 
@@ -105,7 +105,9 @@ def masters_time(found: Cluster) -> datetime:
     return from_millis(found.heard)
 
 
-def judge_rights(found: Cluster, refused: Mapping[str, str], lacks: Sequence[Lack], tables: int) -> str:
+def judge_rights(
+    found: Cluster, refused: Mapping[str, str], lacks: Sequence[Lack], tables: int, unmade: Sequence[str] = ()
+) -> str:
     """Whether the driver's user may do what jobs do.
 
     Args:
@@ -113,6 +115,7 @@ def judge_rights(found: Cluster, refused: Mapping[str, str], lacks: Sequence[Lac
         refused: by table why HBase refuses a write that can never be done.
         lacks: rights on whole tables that jobs ask for and do not have.
         tables: how many were asked for.
+        unmade: tables of Lowtide's own that are not there: the first job that acts makes them.
     """
     grant = f"as an administrator, in HBase's shell: grant '{found.user}', 'RWCA'"
     if denied := {table: why for table, why in refused.items() if "AccessDenied" in why}:
@@ -132,8 +135,14 @@ def judge_rights(found: Cluster, refused: Mapping[str, str], lacks: Sequence[Lac
         return f"{written}; HBase checks no permissions"
     if found.lacks is None:
         return f"{written}; of CREATE and ADMIN HBase does not tell"
+    if "CREATE" in found.lacks and unmade:
+        fact = f"{found.user} lacks CREATE globally, and {names_text(unmade)} has to be made by the first job that acts"
+        raise StoreError(fact, f"{grant}; or have somebody who may run one with --execute")
     if found.lacks:
-        raise StoreError(f"{found.user} lacks {', '.join(found.lacks)} globally", grant)
+        return (
+            f"{written}; without {', '.join(found.lacks)} globally it needs a grant on each table that is made, and is "
+            "shown HBase snapshots of its own alone (docs/clusters.md, Permissions)"
+        )
     return f"{written}, and has {', '.join(ACTIONS)} globally"
 
 

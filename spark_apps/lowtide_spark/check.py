@@ -202,7 +202,9 @@ class Driver:
         own = {d.table: d.families for d in self._descriptors if d.enabled and d.table in targets}
         lacks = self.store.lacking(judged(self.config, self._descriptors) | own)
         asked = [lack for lack in lacks if lack.right == "READ" or lack.table in targets]
-        return cluster.judge_rights(self._cluster, refused, asked, len(targets))
+        there = {d.table for d in self._descriptors}
+        unmade = [name for name in (self.config.state.table, self.config.state.journal_table) if name not in there]
+        return cluster.judge_rights(self._cluster, refused, asked, len(targets), unmade)
 
     def _targets(self) -> dict[str, str]:
         """The tables that jobs write to, as far as they are there, each with one of its families."""

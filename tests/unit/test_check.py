@@ -472,14 +472,14 @@ def test_clocks_that_agree() -> None:
             dict.fromkeys("bc", "AccessDenied") | {"a": "closed"},
             "may not write to b, nor to 1 more (AccessDenied)",
         ),
-        (replace(FOUND, lacks=("CREATE", "ADMIN")), {}, "lowtide lacks CREATE, ADMIN globally"),
+        (replace(FOUND, lacks=("CREATE",)), {}, "lowtide lacks CREATE globally, and LOWTIDE_JOURNAL has to be made"),
     ],
 )
 def test_rights_that_are_missing_are_named_with_the_grant(
     found: cluster.Cluster, refused: Mapping[str, str], named: str
 ) -> None:
     """Table or action, user, and the statement for HBase's shell."""
-    fact, remedy = raised(StoreError, lambda: cluster.judge_rights(found, refused, (), 3))
+    fact, remedy = raised(StoreError, lambda: cluster.judge_rights(found, refused, (), 3, ["LOWTIDE_JOURNAL"]))
     assert named in fact
     assert "grant 'lowtide', 'RWCA'" in remedy
 
@@ -503,6 +503,9 @@ def test_a_region_that_does_not_answer_is_no_missing_right() -> None:
 def test_rights_as_far_as_hbase_tells() -> None:
     """It may check none, or not answer of two of them."""
     assert "has READ, WRITE, CREATE, ADMIN globally" in cluster.judge_rights(FOUND, {}, (), 3)
+    some = cluster.judge_rights(replace(FOUND, lacks=("CREATE", "ADMIN")), {}, (), 3)
+    assert "lowtide may read and write 3 tables; without CREATE, ADMIN globally it needs a grant on each table" in some
+    assert "globally" not in cluster.judge_rights(replace(FOUND, checks=False), {}, (), 3, ["LOWTIDE_STATE"])
     assert "HBase checks no permissions" in cluster.judge_rights(replace(FOUND, checks=False), {}, (), 3)
     assert "HBase does not tell" in cluster.judge_rights(replace(FOUND, lacks=None), {}, (), 3)
 
