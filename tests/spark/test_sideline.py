@@ -133,7 +133,7 @@ def test_what_lies_on_another_machines_disk_is_missed(
     has given up.
     """
     for name in ("whole", "part", "retried", "twice"):
-        put_aside(runs(name), "orders", cells)
+        put_aside(runs(name), "orders", cells, 10)
     summaries.add("whole", {"orders": 10})
     summaries.add("part", {"orders": 10, "users": 2})
     summaries.add("retried", {"orders": 10})

@@ -21,8 +21,8 @@ MANY = 20
 
 @pytest.fixture
 def many(scene: Scene) -> list[str]:
-    """So many tables, in two namespaces, and some beside them that nobody means."""
-    tables = [scene.table() for _ in range(MANY)]
+    """So many tables, be one of them gone, and one beside them that nobody means."""
+    tables = [scene.table() for _ in range(MANY + 1)]
     scene.table()
     return tables
 

@@ -122,5 +122,5 @@ def test_a_name_that_is_not_there_is_noticed() -> None:
     """The resolver takes modules, names in them and those of classes, and nothing else."""
     good = ("lowtide.values.clock", "lowtide.values.clock.first_timestamp", "lowtide.store.state.StateStore.reset")
     assert all(resolves(name) for name in (*good, "lowtide_spark.frames.store", "lowtide.history"))
-    bad = ("lowtide.store.state.FORMAT", "lowtide.values.clocks", "lowtide.store.state.StateStore.gone")
+    bad = ("lowtide.store.state.NOTHING", "lowtide.values.clocks", "lowtide.store.state.StateStore.nothing")
     assert not any(resolves(name) for name in bad)
