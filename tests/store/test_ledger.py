@@ -250,7 +250,7 @@ def test_an_outcome_that_cannot_be_printed_is_told_on_stderr(books: Books, style
         done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
         os.close(stdout)
         assert done.returncode == 0, done.stderr
-        (told,) = done.stderr.splitlines()
+        *_, told = done.stderr.splitlines()  # after which store it was
         id = max(books.rows(Table.TRANSACTIONS))
         assert told.startswith(f"lowtide: finished: {id}. That could not be printed on stdout")
     assert books.balances()[user_id("ann")] == 10
