@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from lowtide_spark.frames.store import Store
 
 from lowtide.cleaning.facts import Fact, cleaned_before, cleaned_intervals, valid
+from lowtide.journal import life
 from lowtide.lab.workload import OmidClient
 from lowtide.store.state import StateStore
 from lowtide.tables import settings
@@ -65,6 +66,12 @@ def _to_be_cleaned(omid: OmidClient, table: str, watermark: int, entries: set[in
     ]
 
 
+def _bound(store: Store, state: StateStore) -> int:
+    """As a job has it, which reads what the journal says of itself, too: the records may have been reset."""
+    known, own_row = state.journal(), life.observe(state.connection, store.config.state.journal_table).own_row
+    return state.greatest_bound(replace(known, pruned=max(known.pruned, own_row.pruned if own_row else 0)))
+
+
 def record(store: Store, state: StateStore, table: str, watermark: int) -> None:
     """Record that *table* is clean up to *watermark*, be it so or not."""
     (descriptor,) = [d for d in store.descriptors() if d.table == table]
@@ -73,9 +80,7 @@ def record(store: Store, state: StateStore, table: str, watermark: int) -> None:
     regions = store.regions(table)
     taken = state.begin(table, regions)
     facts = valid(taken.facts, families, taken.incarnation, look)
-    before = cleaned_before(
-        taken.facts, taken.incarnation, lambda: state.greatest_bound(state.journal()), taken.forgotten
-    )
+    before = cleaned_before(taken.facts, taken.incarnation, lambda: _bound(store, state), taken.forgotten)
     now = int(time.time() * 1000)
     for region in regions:
         intervals = cleaned_intervals(region.keys, facts) | Intervals.of([(0, after(watermark))])

@@ -299,6 +299,7 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     scene.cell(watched, late, row=b"late")  # of a client that was paused
     outcome = job("orphan_cleanup", "--table", table, "--table", watched, "--full", "--execute", config=short)
     assert outcome.code == 1
+    assert "the journal has let go of what it held of its time" in outcome.problems
     assert any(
         f"lowtide resolve {each} --aborted, or --committed" in outcome.problems for each in (start, orphan, *others)
     )

@@ -154,7 +154,7 @@ def test_nothing_is_lost_doubled_or_overdrawn(
     The job runs all the while too, over and over: it asks many things at once, between the steps of clients that live
     and die.
     """
-    books = made(configure, grace="2s")
+    books = made(configure, grace="2s", allow_short_grace=True)
     with books.open() as book:
         for name in NAMES[3:]:
             book.add_user(name)
