@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-from shown import check_snapshots, unproved
+from days_kit import Days, entries_are_pruned, history_goes, left
+from shown import check_snapshots
 from yarn_kit import NOWHERE, PATIENCE, Ended, Site, tell
 
 from lowtide.lab.waiting import reached
-from lowtide.lab.workload import Model, OmidClient, Shape, run
+from lowtide.lab.workload import OmidClient, Shape, run
 
 SHAPE = Shape(tables=("orders", "stock"))
 TRANSACTIONS = 300
 POINTS = 30
 #: History may go as soon as it is history.
 YOUNG = {"budget": {"share": 1.0}, "read": "snapshot", "history_max_age": "0s", "min_history_age": "0s"}
-
-
-@dataclass
-class Days:
-    """What the tests of this file hand on to each other."""
-
-    model: Model
-    watermark: int
-    config: Path
-    #: The name of the run that acted first.
-    first: str = ""
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +31,6 @@ def days(site: Site, omid: OmidClient, tmp_path_factory: pytest.TempPathFactory)
 
 def clean(site: Site, days: Days, *more: str, meanwhile: Callable[[], None] = lambda: None) -> Ended:
     return site.run("orphan_cleanup", "--config", str(days.config), "--full", *more, meanwhile=meanwhile)
-
-
-def left(omid: OmidClient, days: Days) -> int:
-    return sum(len(unproved(omid, table, days.watermark)) for table in days.model.tables)
 
 
 def test_a_dry_run_reads_hbase_snapshots_from_hdfs_and_changes_nothing(
@@ -111,22 +95,12 @@ def test_a_restore_brings_it_back(site: Site, omid: OmidClient, days: Days) -> N
 
 def test_history_goes_that_no_reader_needs(site: Site, omid: OmidClient, days: Days) -> None:
     """Watermarks are collected, and history GC deletes; at the marks and now every table shows what the model says."""
-    collected = site.run("watermark_collection", "--config", str(days.config), "--execute")
-    assert collected.code == 0, collected.output
-    gone = site.run("history_gc", "--config", str(days.config), "--execute")
-    assert gone.code == 0, gone.output
-    assert gone.totals["deleted"] > 100
-    marks = [table["mark"]["applied"] for table in gone.summary["tables"] if table["table"] in SHAPE.tables]
-    assert len(marks) == len(SHAPE.tables)
-    check_snapshots(omid, days.model, [*marks, omid.begin()])
+    history_goes(site, omid, days, SHAPE.tables, more_than=100)
 
 
 def test_commit_entries_are_pruned(site: Site, omid: OmidClient, days: Days) -> None:
     """No entry is left at or below the bound, and what the commit table proved is still shown."""
-    pruned = site.run("commit_table_pruning", "--config", str(days.config), "--grace", "0s", "--execute")
-    assert (pruned.code, pruned.totals["pruned"] > 0) == (0, True), pruned.output
-    assert [start for start in omid.commit_table() if start <= pruned.summary["bound"]] == []
-    check_snapshots(omid, days.model, [omid.begin()])
+    entries_are_pruned(site, omid, days)
 
 
 def test_exit_codes_reach_the_caller(site: Site, days: Days) -> None:

@@ -6,16 +6,15 @@ A keytab, or a ticket, is the driver's alone. In the order of the file: the days
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+from days_kit import Days, entries_are_pruned, history_goes, left
 from secured_site import ME, USER, SecuredSite
-from shown import check_snapshots, unproved
+from shown import check_snapshots
 from yarn_kit import PATIENCE, tell
 
 from lowtide.config import load
-from lowtide.lab.workload import Model, OmidClient, Shape, run
+from lowtide.lab.workload import OmidClient, Shape, run
 from lowtide.run import submit
 
 pytestmark = pytest.mark.needs("kerberos")
@@ -46,17 +45,6 @@ for cell in cells.collect():
 """
 
 
-@dataclass
-class Days:
-    """What the tests of this file hand on to each other."""
-
-    model: Model
-    watermark: int
-    config: Path
-    #: The name of the run that acted first.
-    first: str = ""
-
-
 @pytest.fixture(scope="module")
 def days(secured_site: SecuredSite, secured_omid: OmidClient, tmp_path_factory: pytest.TempPathFactory) -> Days:
     """A workload whose clients crashed, and a user who has READ, WRITE and ADMIN on each table, none globally."""
@@ -65,10 +53,6 @@ def days(secured_site: SecuredSite, secured_omid: OmidClient, tmp_path_factory: 
     watermark = secured_omid.watermark()
     secured_site.grant(USER, secured_omid.tables())
     return Days(result.model, watermark, secured_site.configuration(ENCRYPTED, defaults=YOUNG))
-
-
-def left(omid: OmidClient, days: Days) -> int:
-    return sum(len(unproved(omid, table, days.watermark)) for table in days.model.tables)
 
 
 def test_the_way_is_right_from_end_to_end(secured_site: SecuredSite, days: Days) -> None:
@@ -118,22 +102,12 @@ def test_a_cleanup_by_tokens(secured_site: SecuredSite, secured_omid: OmidClient
 
 def test_history_goes_that_no_reader_needs(secured_site: SecuredSite, secured_omid: OmidClient, days: Days) -> None:
     """Watermarks are collected, and history GC deletes; at the marks and now every table shows what the model says."""
-    collected = secured_site.run("watermark_collection", "--config", str(days.config), "--execute")
-    assert collected.code == 0, collected.output
-    gone = secured_site.run("history_gc", "--config", str(days.config), "--execute")
-    assert gone.code == 0, gone.output
-    assert gone.totals["deleted"] > 50
-    marks = [table["mark"]["applied"] for table in gone.summary["tables"] if table["table"] in SHAPE.tables]
-    assert len(marks) == len(SHAPE.tables)
-    check_snapshots(secured_omid, days.model, [*marks, secured_omid.begin()])
+    history_goes(secured_site, secured_omid, days, SHAPE.tables, more_than=50)
 
 
 def test_commit_entries_are_pruned(secured_site: SecuredSite, secured_omid: OmidClient, days: Days) -> None:
     """No entry is left at or below the bound, and what the commit table proved is still shown."""
-    pruned = secured_site.run("commit_table_pruning", "--config", str(days.config), "--grace", "0s", "--execute")
-    assert (pruned.code, pruned.totals["pruned"] > 0) == (0, True), pruned.output
-    assert [start for start in secured_omid.commit_table() if start <= pruned.summary["bound"]] == []
-    check_snapshots(secured_omid, days.model, [secured_omid.begin()])
+    entries_are_pruned(secured_site, secured_omid, days)
 
 
 def test_hbases_files_are_hbases_alone(secured_site: SecuredSite, secured_omid: OmidClient, days: Days) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -1103,6 +1103,18 @@ def test_no_commit_is_decided_of_numbers_that_an_oracle_made_anew_may_give_again
     assert job("sideline_restore", *back).code == 0, "nothing else was in its way"
 
 
+def lost_its_proofs(scene: Scene, omid: OmidClient, tables: Sequence[str]) -> tuple[int, int, int]:
+    """A transaction with a cell in each of these tables, each with the table's name, and no proof left: its start and
+    commit timestamps, and a read point after it.
+    """
+    wronged = omid.begin()
+    for table in tables:
+        scene.cell(table, wronged, value=table.encode())
+    commit = omid.begin()
+    omid.advance_watermark()
+    return wronged, commit, omid.begin()
+
+
 @pytest.mark.turns(2, group="proofs at length")
 def test_what_else_was_removed_of_a_transaction_is_named_until_it_is_back(
     job: Job, scene: Scene, omid: OmidClient
@@ -1112,12 +1124,7 @@ def test_what_else_was_removed_of_a_transaction_is_named_until_it_is_back(
     then.
     """
     tables = [scene.table() for _ in range(3)]
-    wronged = omid.begin()
-    for table in tables:
-        scene.cell(table, wronged, value=table.encode())
-    commit = omid.begin()
-    omid.advance_watermark()
-    snapshot = omid.begin()
+    wronged, commit, snapshot = lost_its_proofs(scene, omid, tables)
     runs = {
         f"scheduled__2026-07-28T00:00:00+00:00-{n}-{tables[0]}": part for n, part in enumerate((tables[:2], tables[2:]))
     }
@@ -1148,12 +1155,7 @@ def test_nothing_comes_back_as_committed_while_its_other_cells_may_lie_on_anothe
     has given that folder up, or brought it, what is here comes back; what is known to lack is named as ever.
     """
     tables = [scene.table(), scene.table()]
-    wronged = omid.begin()
-    for table in tables:
-        scene.cell(table, wronged, value=table.encode())
-    commit = omid.begin()
-    omid.advance_watermark()
-    snapshot = omid.begin()
+    wronged, commit, snapshot = lost_its_proofs(scene, omid, tables)
     disks = [tmp_path / "worker-0", tmp_path / "worker-1"]
     workers = [configure(state={"sideline": str(disk)}) for disk in disks]
     first, second = (f"run-{n}-{tables[0]}" for n in range(2))
