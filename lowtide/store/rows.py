@@ -139,18 +139,32 @@ class Rows:
         return int(json.loads(self._table.row(_FORMAT).get(VALUE) or b"{}").get("format", 1))
 
     def server_time(self) -> datetime:
-        """The time by the clock of the region server that holds the state table, to the millisecond."""
+        """The time by the clock of the region server that holds the state table, to the millisecond.
+
+        Raises:
+            StoreError: what was just written there is not shown.
+        """
         with self.passing_row() as (_, _, at):
             return at
 
     @contextmanager
     def passing_row(self) -> Iterator[tuple[str, bytes, datetime]]:
-        """A row of one's own with a new value, and when HBase wrote it by its own clock; removed at the end."""
+        """A row of one's own with a new value, and when HBase wrote it by its own clock; removed at the end.
+
+        Raises:
+            StoreError: the row is not shown. HBase can be told to answer with nothing what a user may not read.
+        """
         row, value = f"now/{secrets.token_hex(8)}", dump({"token": secrets.token_hex(8)})
         self._table.put(row.encode(), {VALUE: value})
         try:
-            _, at = self._table.row(row.encode(), [VALUE], include_timestamp=True)[VALUE]
-            yield row, value, from_millis(at)
+            shown = self._table.row(row.encode(), [VALUE], include_timestamp=True)
+            if VALUE not in shown:
+                msg = (
+                    f"{self._name} does not show what was just written there; let the user that Lowtide has at the "
+                    f"gateway read it, in HBase's shell: grant '<user>', 'RW', '{self._name}'"
+                )
+                raise StoreError(msg)
+            yield row, value, from_millis(shown[VALUE][1])
         finally:
             self._table.delete(row.encode())
 
