@@ -99,10 +99,10 @@ def test_a_table_that_fails_in_the_middle_keeps_its_list_and_the_others_theirs(
 
     put_aside = acting.put_aside
 
-    def failing(run: Any, table: str, cells: Any) -> str:
+    def failing(run: Any, table: str, cells: Any, number: int) -> str:
         if table == broken:
             raise OSError("no room")
-        return put_aside(run, table, cells)
+        return put_aside(run, table, cells, number)
 
     monkeypatch.setattr(acting, "put_aside", failing)
     done = job(*both, "--execute")
