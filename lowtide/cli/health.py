@@ -27,6 +27,7 @@ from lowtide.health import (
     assess,
     grouped,
     history_statuses,
+    last_runs,
     ledger_status,
     table_statuses,
 )
@@ -262,13 +263,13 @@ def _print_tables_in_full(reading: Reading, config: Config) -> None:
 
 
 def _print_last_runs(reading: Reading) -> None:
-    for job in (*RECURRING, "history_gc", "transaction_repair"):
-        run = next((r for r in reading.runs if r["job"] == job and r["execute"]), None)
-        if run:
-            started = from_millis(run["started"])
-            style = "green" if run["state"] == "done" else "red"
-            line = Text.assemble(f"{job}: ", (run["state"], style), f" {age_text(reading.at - started)} ago")
-            console.print(line, soft_wrap=True)
+    told = (*RECURRING, "history_gc", "transaction_repair")
+    last = {run.job: run.summaries[0] for run in last_runs(reading) if run.execute}
+    for job in (job for job in told if job in last):
+        run = last[job]
+        style = "green" if run["state"] == "done" else "red"
+        ago = age_text(reading.at - from_millis(run["started"]))
+        console.print(Text.assemble(f"{job}: ", (run["state"], style), f" {ago} ago"), soft_wrap=True)
 
 
 def _print_history(reading: Reading, config: Config) -> None:

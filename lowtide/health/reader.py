@@ -22,6 +22,7 @@ from lowtide.ledger.model import Table
 from lowtide.ledger.store import Tables
 from lowtide.store import oracle_probe
 from lowtide.store.gateway import allotted, connect, described, low_watermark
+from lowtide.store.records import Outcomes
 from lowtide.store.state import StateStore
 from lowtide.values.clock import from_millis, millis, on_world_clock
 
@@ -80,7 +81,7 @@ def read_through(connection: Any, config: Config, now: datetime, runs: int = RUN
         watermarks=state.watermarks(),
         runs=last,
         more_runs=len(last) == runs,
-        failing=tuple(state.failing()) if state.seen else (),
+        outcomes=state.outcomes() if state.seen else Outcomes(),
         commit_counts=tuple(state.commit_counts()),
         clock_kind=config.omid.clock,
         samples=() if world else tuple(state.samples()),

@@ -10,7 +10,7 @@ from typing import Any
 from lowtide.cleaning.commit_count import CommitCount
 from lowtide.history.mark import Hold
 from lowtide.ledger.settled import Settled
-from lowtide.store.records import Bound, History
+from lowtide.store.records import Bound, History, Outcomes
 from lowtide.tables.consent import Pause
 from lowtide.tables.inventory import Entry
 from lowtide.values.clock import Clock, oracle_clock
@@ -67,8 +67,8 @@ class Reading:
     runs: tuple[Mapping[str, Any], ...] = ()
     #: Whether there may be older runs than those.
     more_runs: bool = False
-    #: What the last runs of each job left undone, however old they are (:meth:`lowtide.store.runs.RunRows.failing`).
-    failing: tuple[Mapping[str, Any], ...] = ()
+    #: Of the last run of each job, however old it is.
+    outcomes: Outcomes = field(default_factory=Outcomes)
     #: How full the commit table was, oldest first.
     commit_counts: tuple[CommitCount, ...] = ()
     #: ``omid.clock``.

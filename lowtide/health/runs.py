@@ -42,21 +42,26 @@ class LastRun:
 
 
 def last_runs(reading: Reading) -> list[LastRun]:
-    """Of each job, those of :data:`lowtide.run.submit.JOBS` alone, the newest run that acted and the newest dry run, as
-    far as they are among the runs that were read.
+    """Of each job, those of :data:`lowtide.run.submit.JOBS` alone, the newest run that acted and the newest dry run.
+    Where they are not among the runs that were read, they are known in short: without their tables.
     """
     found = []
     for job, execute in product(JOBS, (True, False)):
-        runs = [r for r in reading.runs if r["job"] == job and r["execute"] is execute]
+        runs = _of(job, reading.runs, execute) or _of(job, reading.outcomes.last, execute)
         if runs:
             newest = as_dag_runs(runs)[0]
             started = min(r["started"] for r in newest)
             ended = max(r["started"] + round(r["seconds"] * 1000) for r in newest)
             # Of a DAG run of many tasks not all may have been read.
-            others = (r for r in reading.failing if execute and r["job"] == job and _dag_run(r) == _dag_run(newest[0]))
+            failing = _of(job, reading.outcomes.failing, execute)
+            others = (r for r in failing if _dag_run(r) == _dag_run(newest[0]))
             done = all(r["state"] == "done" for r in (*newest, *others))
             found.append(LastRun(job, execute, from_millis(started), from_millis(ended), done, tuple(newest)))
     return found
+
+
+def _of(job: str, runs: Iterable[Mapping[str, Any]], execute: bool) -> list[Mapping[str, Any]]:
+    return [r for r in runs if r["job"] == job and r["execute"] is execute]
 
 
 def as_dag_runs(runs: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
@@ -80,7 +85,7 @@ def failures(reading: Reading, _: Config) -> Iterator[Finding]:
     acted = [  # wrong money is a finding of its own
         # What is kept apart comes last: a run that was read is newer, or the same, and says whether that is over.
         r
-        for r in (*reading.runs, *reading.failing)
+        for r in (*reading.runs, *reading.outcomes.failing)
         if r["execute"] and r["job"] not in ASKED_FOR and not wrong_money(r)
     ]
     for job in dict.fromkeys(r["job"] for r in acted):
@@ -132,32 +137,46 @@ def overdue(reading: Reading, config: Config) -> Iterator[Finding]:
     """Jobs that have not acted for ``health.overdue_after``."""
     if not reading.runs:
         return  # a store that nothing was done to yet: there is no bound either
-    oldest = from_millis(reading.runs[-1]["started"])
+    last = {(run.job, run.execute): run for run in last_runs(reading)}
+    first = min(from_millis(reading.runs[-1]["started"]), reading.outcomes.first or reading.at)
     # A job that is configured to plan only does its duty by planning; that it does no more is a finding of its own.
     planning = {"commit_table_pruning"} if config.table(config.omid.commit_table).mode is Mode.DRY_RUN else set()
     for job, does in RECURRING.items():
-        done = (
-            from_millis(r["started"]) for r in reading.runs if r["job"] == job and (r["execute"] or job in planning)
-        )
-        last = next(done, None)
-        # Of a job that is not among the runs that were read only this is known: it did not run since the oldest of
-        # them.
-        since = last or oldest
+        acted, planned = last.get((job, True)), last.get((job, False))
+        duties = [run.started for run in (acted, planned if job in planning else None) if run]
+        # Of a job of which nothing is known only this is: it did not run since the first run that is known.
+        since = max(duties, default=first)
         if reading.at - since >= config.health.overdue_after:
             gone = age_text(reading.at - since)
-            if last is not None:
+            if duties:
                 why = f"{job} has not acted for {gone}"
             elif reading.more_runs:
                 why = f"{job} has not acted for at least {gone}"
             else:
                 why = f"{job} has never acted; the first run of any job was {gone} ago"
+            only_plans = planned and reading.at - planned.started < config.health.overdue_after
             yield Finding(
                 Cause.OVERDUE,
                 Severity.WARNING,
                 f"Nothing {does}",
-                why,
-                f"Run it now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {job}) and "
-                "that its runs start",
-                (f"lowtide run {job} --execute",),
+                f"{why}; it only plans" if only_plans else why,
+                *(_let_act(job) if only_plans else _run_now(job)),
                 since,
             )
+
+
+def _run_now(job: str) -> tuple[str, tuple[str, ...]]:
+    remedy = (
+        f"Run it now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {job}) and that its "
+        "runs start"
+    )
+    return remedy, (f"lowtide run {job} --execute",)
+
+
+def _let_act(job: str) -> tuple[str, tuple[str, ...]]:
+    """Of a job that runs, and only plans: its DAG is not what is amiss."""
+    if job == "orphan_cleanup":
+        remedy = "Look at what it plans, let one table be cleaned, then set mode: execute for it in the configuration"
+        return remedy, (f"lowtide runs --job {job}", f"lowtide run {job} --table <table> --execute")
+    remedy = "Look at what it plans, then let it act: by hand, or with mode: execute in the configuration"
+    return remedy, (f"lowtide runs --job {job}", f"lowtide run {job} --execute")

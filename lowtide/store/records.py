@@ -143,3 +143,16 @@ class Journal:
     stated: int = 0
     #: What makes it doubtful that it is whole; empty: nothing.
     doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What is known of runs however many others came after: summaries in short, newest first."""
+
+    #: What the last runs that acted left undone, each of one table, or of a run as a whole. ``started`` is that of the
+    #: first of the runs that failed one after the other, ``last`` of the last of them.
+    failing: tuple[dict[str, Any], ...] = ()
+    #: Of each job the last run that acted and the last dry run, without their tables and problems.
+    last: tuple[dict[str, Any], ...] = ()
+    #: When the first run began since this is kept; None: there was none.
+    first: datetime | None = None

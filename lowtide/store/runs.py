@@ -1,4 +1,4 @@
-"""Summaries of runs, and what the last run of each job that acted left undone."""
+"""Summaries of runs, and of the last of each job: when it ran, and what it left undone."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
+from lowtide.store.records import Outcomes
 from lowtide.store.rows import COLUMN, MAX_MILLIS, VALUE, Rows, dump
+from lowtide.values.clock import from_millis
 
-_FAILING = b"failing"
+_OUTCOMES = b"outcomes"
+_FAILING = COLUMN + b"failing/"
+_LAST = COLUMN + b"last/"
+_FIRST = COLUMN + b"first"
 #: So many problems are kept of each.
 _NAMED = 20
 
 
 class RunRows(Rows):
-    """The rows ``run/``; and the row ``failing``: a column a job and table whose last run that acted left work undone,
-    and one a job and task whose run as a whole did. It says so however many other runs came after.
+    """The rows ``run/``; and the row ``outcomes``, of :class:`Outcomes`: a column ``failing/`` a job and table whose
+    last run that acted left work undone, and one a job and task whose run as a whole did; two columns ``last/`` a job;
+    ``first``.
 
     Records of before this was kept have no such row: of them the runs alone tell.
     """
@@ -25,8 +31,7 @@ class RunRows(Rows):
         """Keep a run's summary (it must have ``job``, ``run`` and ``started``, ms)."""
         row = f"run/{MAX_MILLIS - summary['started']:020d}/{summary['job']}/{summary['run']}".encode()
         self._table.put(row, {VALUE: dump(summary)})
-        if summary.get("execute"):
-            self._keep_failures(summary)
+        self._keep_outcome(summary)
 
     def runs(self, limit: int = 50, job: str | None = None) -> list[dict[str, Any]]:
         """Summaries, newest first, of one job or of all."""
@@ -42,62 +47,83 @@ class RunRows(Rows):
         """Summaries of all runs that began at *since* (ms) or later, newest first. Nothing older is read."""
         return list(takewhile(lambda value: value["started"] >= since, self._values(b"run/", None)))
 
-    def failing(self) -> list[dict[str, Any]]:
-        """What the last runs left undone, newest first: summaries in short, each of one table, or of a run as a whole.
-        ``started`` is that of the first of the runs that failed one after the other, ``last`` of the last of them.
-        """
-        return sorted(self._failing().values(), key=lambda value: value["last"], reverse=True)
+    def outcomes(self) -> Outcomes:
+        """The row ``outcomes``: one read."""
+        known = self._outcomes()
+        first = known.pop(_FIRST, None)
+        ordered = sorted(known.items(), key=lambda kept: kept[1]["last"], reverse=True)
+        failing, last = (tuple(v for column, v in ordered if column.startswith(of)) for of in (_FAILING, _LAST))
+        return Outcomes(failing, last, from_millis(first["last"]) if first else None)
 
-    def _failing(self) -> dict[bytes, dict[str, Any]]:
-        return {column: json.loads(value) for column, value in self._table.row(_FAILING).items()}
+    def _outcomes(self) -> dict[bytes, dict[str, Any]]:
+        return {column: json.loads(value) for column, value in self._table.row(_OUTCOMES).items()}
 
-    def _keep_failures(self, summary: Mapping[str, Any]) -> None:
-        known = self._failing()
-        failed, over = {}, []
-        for column, short, left in _outcomes(summary):
-            before = known.get(column)
-            if left:
-                failed[column] = dump({**short, "started": before["started"] if before else short["started"]})
-            elif before and before["last"] <= summary["started"]:
-                over.append(column)
-        if not summary["problems"]:
-            over += _of_earlier_runs(summary, known)
-        if failed:
-            self._table.put(_FAILING, failed)
+    def _keep_outcome(self, summary: Mapping[str, Any]) -> None:
+        known = self._outcomes()
+        kept, over = _failures(summary, known) if summary.get("execute") else ({}, [])
+        last = _LAST + f"{summary['job']}/{'executed' if summary.get('execute') else 'planned'}".encode()
+        if last not in known or known[last]["last"] <= summary["started"]:
+            kept[last] = _short(summary) | {"totals": summary["totals"], "seconds": summary["seconds"]}
+        if _FIRST not in known:
+            kept[_FIRST] = {"last": summary["started"]}
+        if kept:
+            self._table.put(_OUTCOMES, {column: dump(value) for column, value in kept.items()})
         if over:
-            self._table.delete(_FAILING, columns=over)
+            self._table.delete(_OUTCOMES, columns=over)
 
     def _sweep_failing(self, before: int) -> None:
         """Drop what no run has confirmed since *before*, ms: of a table, say, that is gone."""
-        if over := [column for column, value in self._failing().items() if value["last"] < before]:
-            self._table.delete(_FAILING, columns=over)
+        known = self._outcomes().items()
+        if over := [column for column, v in known if column.startswith(_FAILING) and v["last"] < before]:
+            self._table.delete(_OUTCOMES, columns=over)
 
 
-def _outcomes(summary: Mapping[str, Any]) -> Iterator[tuple[bytes, dict[str, Any], bool]]:
-    """Of each table and of the run as a whole: its column, a summary in short, and whether it left work undone."""
+def _failures(
+    summary: Mapping[str, Any], known: Mapping[bytes, Mapping[str, Any]]
+) -> tuple[dict[bytes, dict[str, Any]], list[bytes]]:
+    """The columns of what it left undone, and those that are over with it."""
+    failed, over = {}, []
+    for column, short, left in _left_undone(summary):
+        before = known.get(column)
+        if left:
+            failed[column] = {**short, "started": before["started"] if before else short["started"]}
+        elif before and before["last"] <= summary["started"]:
+            over.append(column)
+    if not summary["problems"]:
+        over += _of_earlier_runs(summary, known)
+    return failed, over
+
+
+def _short(summary: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: summary[name] for name in ("job", "run", "started", "execute", "context", "state")}
-    short = {**kept, "last": summary["started"], "seconds": 0, "totals": {}, "figures": summary.get("figures", {})}
+    empty = {"seconds": 0, "totals": {}, "tables": [], "problems": []}
+    return {**kept, **empty, "last": summary["started"], "figures": summary.get("figures", {})}
+
+
+def _left_undone(summary: Mapping[str, Any]) -> Iterator[tuple[bytes, dict[str, Any], bool]]:
+    """Of each table and of the run as a whole: its column, a summary in short, and whether it left work undone."""
+    short = _short(summary)
     for t in summary["tables"]:
         problems, failed = t["problems"][:_NAMED], t["counts"]["failed"]
         report = {"table": t["table"], "problems": problems, "counts": {"failed": failed}}
-        yield _column(summary, t["table"]), {**short, "problems": [], "tables": [report]}, bool(problems or failed)
+        yield _column(summary, t["table"]), {**short, "tables": [report]}, bool(problems or failed)
     problems = summary["problems"][:_NAMED]
-    yield _column(summary, f"/{_task(summary)}"), {**short, "problems": problems, "tables": []}, bool(problems)
+    yield _column(summary, f"/{_task(summary)}"), {**short, "problems": problems}, bool(problems)
 
 
 def _of_earlier_runs(summary: Mapping[str, Any], known: Mapping[bytes, Mapping[str, Any]]) -> Iterator[bytes]:
     """The columns of earlier runs of this job as a whole. One task of a DAG run that is done makes not up for another
     of the same.
     """
-    for column, value in known.items():
-        other = _dag_run(value) != _dag_run(summary)
-        if column.startswith(_column(summary, "/")) and other and value["last"] <= summary["started"]:
+    of_runs = {column: value for column, value in known.items() if column.startswith(_column(summary, "/"))}
+    for column, value in of_runs.items():
+        if _dag_run(value) != _dag_run(summary) and value["last"] <= summary["started"]:
             yield column
 
 
 def _column(summary: Mapping[str, Any], of: str) -> bytes:
     """No table's name has a slash."""
-    return COLUMN + f"{summary['job']}/{of}".encode()
+    return _FAILING + f"{summary['job']}/{of}".encode()
 
 
 def _task(summary: Mapping[str, Any]) -> str:

@@ -92,7 +92,7 @@ def test_a_run_that_cannot_be_entered_changes_nothing(
     assert "nothing was done" in cleanup.problems
     assert (omid.raw(table), omid.commit_table()) == before[:2]
     runs = {cell for cell in omid.raw(Config().state.table) if cell not in before[2]}
-    assert {cell.row.partition(b"/")[0] for cell in runs} <= {b"run", b"failing", b"now"}, "that they failed, and when"
+    assert {cell.row.partition(b"/")[0] for cell in runs} <= {b"run", b"outcomes", b"now"}, "that they failed, and when"
 
 
 def test_no_value_of_a_cell_is_anywhere_but_aside(

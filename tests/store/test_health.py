@@ -436,7 +436,8 @@ def test_a_look_costs_at_most_22_small_reads(desk: Desk, monkeypatch: pytest.Mon
     counted = {n: c for n, c in reads.items() if n not in ("scannerOpenWithScan", "scannerClose")}
     assert 15 < sum(counted.values()) + 1 <= 22, counted  # and one to see that the gateway answers
     assert read(config).watermarks == seen.watermarks
-    assert [t["table"] for f in seen.failing for t in f["tables"]] == ["failed long ago"], "of no run that was read"
+    failed = [t["table"] for f in seen.outcomes.failing for t in f["tables"]]
+    assert failed == ["failed long ago"], "of no run that was read"
     done = Summary("orphan_cleanup", "done", True, millis(now), tables=[TableReport("failed long ago")])
     state.add_run(done.to_json())
-    assert read(config).failing == ()
+    assert read(config).outcomes.failing == ()

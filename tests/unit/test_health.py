@@ -569,8 +569,8 @@ def _task(n: int, dag_run: str, started: datetime, *problems: str, whole: str = 
 def _kept(state: StateStore, *summaries: Summary) -> Health:
     for summary in summaries:
         state.add_run(summary.to_keep())
-    runs, failing = tuple(state.runs(60)), tuple(state.failing())
-    return assess(healthy(runs=runs, failing=failing, listed=frozenset(f"t{n:02}" for n in range(80))), ACTING)
+    runs, outcomes = tuple(state.runs(60)), state.outcomes()
+    return assess(healthy(runs=runs, outcomes=outcomes, listed=frozenset(f"t{n:02}" for n in range(80))), ACTING)
 
 
 def _failed(health: Health) -> list[tuple[tuple[str, ...], datetime | None]]:
@@ -583,11 +583,11 @@ def test_a_table_that_failed_stays_so_however_many_runs_come_after() -> None:
     night, next_night = NOW - 30 * HOUR, NOW - 6 * HOUR
     tasks = [_task(n, "night", night + n * MINUTE, *(["it broke"] if n == 3 else [])) for n in range(80)]
     assert _failed(_kept(state, *tasks)) == [(("t03",), night + 3 * MINUTE)]
-    assert [r.done for r in last_runs(healthy(runs=tuple(state.runs(60)), failing=tuple(state.failing())))] == [False]
+    assert [r.done for r in last_runs(healthy(runs=tuple(state.runs(60)), outcomes=state.outcomes()))] == [False]
     again = [_task(n, "next", next_night + n * MINUTE, *(["still"] if n == 3 else [])) for n in range(80)]
     assert _failed(_kept(state, *again)) == [(("t03",), night + 3 * MINUTE)], "since when it fails"
     assert _failed(_kept(state, _task(3, "by hand", NOW - HOUR))) == []
-    assert state.failing() == []
+    assert state.outcomes().failing == ()
 
 
 def test_a_run_that_failed_as_a_whole_stays_so_until_a_later_one_is_done() -> None:
@@ -599,7 +599,7 @@ def test_a_run_that_failed_as_a_whole_stays_so_until_a_later_one_is_done() -> No
     assert _failed(_kept(state, _task(3, "night", night + 90 * MINUTE))) == [((), night + 4 * MINUTE)]
     later = [_task(n, "next", NOW - 2 * HOUR + n * MINUTE) for n in range(80)]
     assert _failed(_kept(state, *later)) == []
-    assert state.failing() == []
+    assert state.outcomes().failing == ()
 
 
 def test_what_runs_left_undone_goes_with_the_runs() -> None:
@@ -607,4 +607,4 @@ def test_what_runs_left_undone_goes_with_the_runs() -> None:
     state = store(Records())
     _kept(state, _task(3, "night", NOW - 30 * DAY, "it broke"), _task(4, "next", NOW - DAY, "it broke"))
     state.sweep(NOW - 7 * DAY)
-    assert [f["tables"][0]["table"] for f in state.failing()] == ["t04"]
+    assert [f["tables"][0]["table"] for f in state.outcomes().failing] == ["t04"]
