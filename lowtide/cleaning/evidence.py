@@ -43,6 +43,7 @@ class Proof(StrEnum):
     ENTRY = "commit entry"
     DECIDED = "decision"
     OWN_MARK = "own mark"
+    JOURNALED_OWN_MARK = "journaled own mark"
     MARK = "mark"
     JOURNALED_MARK = "journaled mark"
     NONE = "nothing"
@@ -57,6 +58,7 @@ IN_WORDS = {
     Proof.ENTRY: "the commit table says that its transaction committed at %d",
     Proof.DECIDED: "a person decided that its transaction never committed (lowtide resolve)",
     Proof.OWN_MARK: "its transaction bears an invalidation mark of Lowtide's in the commit table",
+    Proof.JOURNALED_OWN_MARK: "the journal has an invalidation mark of Lowtide's, of its transaction",
     Proof.MARK: "its transaction bears an invalidation mark in the commit table",
     Proof.JOURNALED_MARK: "the journal says that its transaction never committed",
     Proof.NONE: (

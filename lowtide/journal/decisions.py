@@ -26,6 +26,8 @@ from lowtide.values.formats import (
     encode_long,
 )
 
+_MARKS = (INVALID_VALUE, OWN_INVALID_VALUE)
+
 
 class Decisions:
     """What a person may decide, by what the store proves; the low watermark and the list of tables are those of when it
@@ -70,9 +72,10 @@ class Decisions:
         entry, pruned = self._entry(start), self._journaled(start)
         for record in (entry,) if shown else (entry, pruned):
             _check_silent(record, start, commit, shown=shown is not None)
-        if entry.mark and not entry.looked and commit is not None and not shown:
-            who = f"a client or reader of Omid's, by its mark in {entry.table}"
-            return f"what {who}, said: that transaction {start} {became(None)}"
+        for record in (entry, pruned):
+            if record.mark and not record.looked and commit is not None and not shown:
+                who = f"a client or reader of Omid's, by its mark in {record.table}"
+                return f"what {who}, said: that transaction {start} {became(None)}"
         if not pruned.by or pruned.commit == commit:
             return ""
         return f"what {pruned.by} decided: that transaction {start} {became(pruned.commit)}"
@@ -151,7 +154,7 @@ class Decisions:
         return _Record(
             omid.commit_table,
             _possible(start, commit),
-            mark in (INVALID_VALUE, OWN_INVALID_VALUE),
+            mark in _MARKS,
             looked=mark != INVALID_VALUE,
         )
 
@@ -166,9 +169,8 @@ class Decisions:
         who, decided = row.get(DECIDED, (b"", -1))
         # Put in one mutation. What pruning has written over it since is nobody's.
         by = who.decode() if decided == (put or marked) else ""
-        return _Record(
-            name, _possible(start, decode_long(value) if len(value) == 8 else None), mark == INVALID_VALUE, by
-        )
+        commit = _possible(start, decode_long(value) if len(value) == 8 else None)
+        return _Record(name, commit, mark in _MARKS, by, looked=bool(by) or mark != INVALID_VALUE)
 
     def _check_shown(self, start: int, commit: int | None, shown: tuple[str, bytes]) -> None:
         """Refuse a word that the shadow cells of this row do not bear out."""

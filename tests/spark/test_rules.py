@@ -50,11 +50,13 @@ class Case:
         hidden: bool = False,
         odd_journal: bool = False,
         decided: bool = False,
+        journaled_own: bool = False,
     ) -> None:
         self.expected, self.when_blind = expected, when_blind or expected
         self.entry, self.mark, self.own, self.problem = entry, mark, own, problem
         self.journal, self.siblings, self.hidden = journal, siblings, hidden
         self.odd_journal, self.strangers, self.decided = odd_journal, strangers, decided
+        self.journaled_own = journaled_own
 
 
 #: By name; commit timestamps count from the start timestamp: +50 is the first that can be.
@@ -83,6 +85,13 @@ CASES = {
     "an entry outranks a journaled mark": Case((COMMITTED, 50), entry=50, journal=(None,)),
     "a journaled fence": Case((COMMITTED, 0), journal=(0,)),
     "a journaled mark": Case((ABORTED, None), (UNDECIDED, None), journal=(None,)),
+    "a journaled mark of Lowtide's": Case((ABORTED, None), (UNDECIDED, None), journal=(None,), journaled_own=True),
+    "a journaled mark of Lowtide's beside one of a reader's": Case(
+        (ABORTED, None), (UNDECIDED, None), mark=True, journal=(None,), journaled_own=True
+    ),
+    "a shadow cell outranks a journaled mark of Lowtide's": Case(
+        (COMMITTED, 50), journal=(None,), journaled_own=True, siblings=((0, 50),)
+    ),
     "a journaled mark decides a hidden row": Case((ABORTED, None), (UNDECIDED, None), journal=(None,), hidden=True),
     "a decision": Case((ABORTED, None), (UNDECIDED, None), journal=(None,), decided=True),
     "a decision beside a mark": Case((ABORTED, None), (UNDECIDED, None), mark=True, journal=(None,), decided=True),
@@ -133,12 +142,12 @@ def frames(spark: SparkSession) -> dict[str, DataFrame]:
         "entries": spark.createDataFrame(entries + stray, ENTRIES),
         "journal": spark.createDataFrame(
             [
-                (t, None if c.journal[0] is None else t + c.journal[0], c.odd_journal, c.decided)
+                (t, None if c.journal[0] is None else t + c.journal[0], c.odd_journal, c.decided, c.journaled_own)
                 for t, c in known
                 if c.journal is not None
             ]
-            + [(78_000, None, False, False)],
-            "start_ts bigint, commit_ts bigint, odd boolean, decided boolean",
+            + [(78_000, None, False, False, False)],
+            "start_ts bigint, commit_ts bigint, odd boolean, decided boolean, own boolean",
         ),
         "siblings": spark.createDataFrame(
             [(t, t + k, t + tc, None) for t, c in known for k, tc in c.siblings]
@@ -306,7 +315,8 @@ BACK = {
     "above": (T + 100, ABSENT, None),
     "marked by Lowtide": (T - 50, ABORTED, Proof.OWN_MARK),
     "marked in this run": (T - 100, ABORTED, Proof.FRESH_MARK),
-    "marked, and pruned": (T - 150, ABORTED, Proof.JOURNALED_MARK),
+    "marked by Lowtide, and pruned": (T - 150, ABORTED, Proof.JOURNALED_OWN_MARK),
+    "met by a reader, and pruned": (T - 350, ABORTED, Proof.JOURNALED_MARK),
     "decided": (T - 200, ABORTED, Proof.DECIDED),
     "met by a reader": (T - 250, ABORTED, Proof.MARK),
     "committed": (T - 300, COMMITTED, Proof.ENTRY),
@@ -349,7 +359,7 @@ def test_absence_decides_nothing_where_the_journal_let_go_and_a_cell_may_have_co
     abort, decides there as ever, and elsewhere so do absence and every mark.
     """
     done = come_back(spark, ["came back", "watched"], horizon=T + 50, unwatched=["came back"])
-    assert done["came back"] == becomes("below", "at", "met by a reader")
+    assert done["came back"] == becomes("below", "at", "met by a reader", "met by a reader, and pruned")
     assert done["watched"] == becomes()
 
 
@@ -432,9 +442,10 @@ def test_absence_decides_nothing_of_what_began_before_a_table_came_back(spark: S
         "back, and once skipped": Intervals.of([(0, T), (T + 50, T + 51)]),
     }
     done = come_back(spark, [*before, "watched"], before=before)
-    assert done["back"] == becomes("below", "at", "met by a reader")
-    assert done["back up to less"] == becomes("below", "met by a reader")
-    assert done["back, and once skipped"] == becomes("at", "met by a reader")
+    met = ("met by a reader", "met by a reader, and pruned")
+    assert done["back"] == becomes("below", "at", *met)
+    assert done["back up to less"] == becomes("below", *met)
+    assert done["back, and once skipped"] == becomes("at", *met)
     assert done["watched"] == becomes()
 
 

@@ -328,10 +328,19 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     assert as_of(table) == {b"healed"}
 
 
-@pytest.mark.turns(7)
+@pytest.mark.turns(8)
 @pytest.mark.parametrize(
     "way",
-    ["restored", "cleaned in part", "renamed", "named again", "never collected", "forgotten", "met by a reader"],
+    [
+        "restored",
+        "cleaned in part",
+        "renamed",
+        "named again",
+        "never collected",
+        "forgotten",
+        "met by a reader",
+        "met by a compaction when it was back before",
+    ],
 )
 def test_what_its_client_completed_after_the_snapshot_is_left_to_a_person(
     job: Job,
@@ -346,7 +355,9 @@ def test_what_its_client_completed_after_the_snapshot_is_left_to_a_person(
     proof of an abort: what had never committed was marked when the table was cleaned before. So it is where it comes
     back under a name that is new, or that another table had which was cleaned less far; where only pruning has passed
     its time, and no collection; and where somebody has its records forgotten, while another table holds the bound. Nor
-    is the mark a proof that a reader of Omid's puts who meets the cell then, as those of an oracle with a successor do.
+    is the mark a proof that a reader of Omid's puts who meets the cell then, as those of an oracle with a successor do;
+    nor one that Omid's compactor put when it took the cell away, and that was pruned, since nothing held it any more,
+    before the table came back once more.
     """
     table = scene.table(splits=(b"m",))
     another = scene.table()
@@ -376,8 +387,14 @@ def test_what_its_client_completed_after_the_snapshot_is_left_to_a_person(
         said("confirm", back)
     else:
         omid.restore(name)
-    if way == "met by a reader":
+    if way.startswith("met by"):
         assert omid.invalidate(start)
+    if way == "met by a compaction when it was back before":
+        omid.delete_version(back, b"cut", b"a", b"q", start)
+        cleaned, pruned = clean_and_prune(job, back)
+        assert (cleaned.code, pruned.code) == (0, 0), cleaned.problems + pruned.problems
+        assert start not in omid.commit_table()
+        omid.restore(name)
     if way == "forgotten":
         assert "2 key ranges" in said("forget", back)
     if way == "cleaned in part":

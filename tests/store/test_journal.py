@@ -17,7 +17,7 @@ from lowtide.config import Config
 from lowtide.journal.life import FAMILY
 from lowtide.lab.workload import OmidClient
 from lowtide.store.state import StateStore
-from lowtide.values.formats import INVALID_VALUE, commit_key, encode_long
+from lowtide.values.formats import INVALID_VALUE, OWN_INVALID_VALUE, commit_key, encode_long
 
 pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]
@@ -139,11 +139,11 @@ def test_the_journal_is_kept_for_its_time(
 
 
 def test_what_is_pruned_is_in_the_journal_as_its_readers_saw_it(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """An entry is journaled with its commit timestamp; a mark, also one beside an entry, as not committed; a row of an
-    unknown form stays.
+    """An entry is journaled with its commit timestamp; a mark, also one beside an entry, as not committed, and whose
+    it is; a row of an unknown form stays.
     """
     table = scene.table()
-    starts = entry, mark, both, odd, fence = [omid.begin() for _ in range(5)]
+    starts = entry, mark, own, both, odd, fence = [omid.begin() for _ in range(6)]
     commit = omid.begin()
     omid.advance_watermark()
     assert job("orphan_cleanup", "--table", table, "--execute").code == 0
@@ -152,6 +152,7 @@ def test_what_is_pruned_is_in_the_journal_as_its_readers_saw_it(job: Job, scene:
             omid.add_commit_entry(start, commit)
         omid.add_commit_entry(fence, fence)
         assert omid.invalidate(mark)
+        omid.put("OMID_COMMIT_TABLE", commit_key(own), b"F", MARK, own, OWN_INVALID_VALUE)
         omid.put("OMID_COMMIT_TABLE", commit_key(both), b"F", MARK, both, INVALID_VALUE)
         omid.put("OMID_COMMIT_TABLE", commit_key(odd), b"F", b"X", odd, b"?")
         outcome = prune(job)
@@ -162,6 +163,7 @@ def test_what_is_pruned_is_in_the_journal_as_its_readers_saw_it(job: Job, scene:
         assert journaled == {
             (entry, ENTRY): encode_long(commit),
             (mark, MARK): INVALID_VALUE,
+            (own, MARK): OWN_INVALID_VALUE,
             (both, MARK): INVALID_VALUE,
             (fence, ENTRY): encode_long(fence),
         }

@@ -16,7 +16,7 @@ from lowtide.run.summary import TableReport
 from lowtide.store.records import Bound
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.clock import EPOCH, millis
-from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE
+from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE, OWN_INVALID_VALUE
 from lowtide_spark.cleaning import undecided
 from lowtide_spark.cleaning.watermarks import region_marks
 from lowtide_spark.frames import omid
@@ -152,6 +152,8 @@ def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableRe
         return
     # A mark outranks an entry, so a row with both is journaled as what its readers saw: not committed.
     committed = ~F.col("invalid")
+    # Whose mark it was decides what it proves of a cell that comes back.
+    mark = F.when(F.col("own_mark"), F.lit(OWN_INVALID_VALUE)).otherwise(F.lit(INVALID_VALUE))
     at = millis(run.state().server_time())
     written = run.store.write(
         doomed.select(
@@ -161,7 +163,7 @@ def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableRe
             F.lit(life.FAMILY.encode()).alias("family"),
             F.when(committed, F.lit(COMMIT_QUALIFIER)).otherwise(F.lit(INVALID_QUALIFIER)).alias("qualifier"),
             F.lit(at).alias("timestamp"),
-            F.when(committed, omid.bytes_of(F.col("commit_ts"))).otherwise(F.lit(INVALID_VALUE)).alias("value"),
+            F.when(committed, omid.bytes_of(F.col("commit_ts"))).otherwise(mark).alias("value"),
         ),
         run.config.state.journal_table,
     )

@@ -92,7 +92,8 @@ def verdicts(
     Args:
         starts: ``start_ts`` of the transactions in question.
         entries: the commit table's rows, see :func:`lowtide_spark.frames.omid.entries`.
-        journal: ``start_ts, commit_ts, odd, decided`` of pruned rows, see :func:`lowtide_spark.frames.omid.journal`.
+        journal: ``start_ts, commit_ts, odd, decided, own`` of pruned rows, see
+            :func:`lowtide_spark.frames.omid.journal`.
         siblings: shadow cells of these transactions in any table: ``start_ts, timestamp, commit_ts``; null where the
             shadow cell is of an unknown form. ``unconfirmed`` is the table where it may be another oracle's
             (:attr:`lowtide.tables.inventory.Entry.unconfirmed`), else null: such a shadow cell is no proof, and
@@ -123,6 +124,7 @@ def verdicts(
         .when(F.lit(blind), _of(UNDECIDED, why=BLIND))
         .when(F.coalesce("decided", F.lit(False)), _of(ABORTED, proof=Proof.DECIDED))
         .when(F.coalesce("own_mark", F.lit(False)), _of(ABORTED, proof=Proof.OWN_MARK))
+        .when(F.coalesce("journaled_own", F.lit(False)), _of(ABORTED, proof=Proof.JOURNALED_OWN_MARK))
         .when(invalid, _of(ABORTED, proof=Proof.MARK))
         .when(F.col("in_journal"), _of(ABORTED, proof=Proof.JOURNALED_MARK))
         .when(F.col("hidden"), _of(UNDECIDED, why=f"its commit-table row lies behind a delete marker; {RESOLVE}"))
@@ -153,6 +155,7 @@ def _evidence(
             F.col("odd").alias("odd_journal"),
             F.lit(True).alias("in_journal"),
             "decided",
+            F.col("own").alias("journaled_own"),
         ),
         # A shadow cell with its own timestamp is index population's and proves its own cell only.
         siblings.select(
@@ -176,6 +179,7 @@ def _evidence(
         "entry_problem",
         "pruned",
         "in_journal",
+        "journaled_own",
         "decided",
         "odd_journal",
         "odd_shadow",
@@ -254,9 +258,9 @@ def cell_actions(
         horizon: what the journal let go of, inclusive.
         unwatched: regions into which cells at or below it may have come since
             (:func:`lowtide.journal.life.unwatched`): there absence of a proof decides nothing, nor does a mark of
-            Omid's: a reader may have put it for the very cell that came back. One of Lowtide's does, for whoever put it
-            had found the transaction's cell, still unhealed, in a range that was under watch; and so does one in the
-            journal, for nothing is pruned before each table is clean.
+            Omid's, in the commit table or pruned from there: a reader may have put it for the very cell that came back,
+            now or when it was back before. One of Lowtide's does, for whoever put it had found the transaction's cell,
+            still unhealed, in a range that was under watch.
         before: regions into which cells may have come back, by the start timestamps for which what never committed had
             been marked by then (:func:`lowtide.cleaning.facts.cleaned_before`): there it is the same.
 
@@ -269,7 +273,8 @@ def cell_actions(
     doubted = _doubted(given)
     # No mark is put for what is doubted, so that it is not absent any more once the others' were.
     # Nobody who says that its transaction never committed is known to have looked for its proofs while they were there.
-    unwitnessed = (F.col("verdict") == ABSENT) | F.col("v_proof").eqNullSafe(Proof.MARK.value)
+    omids = F.coalesce(F.col("v_proof").isin(Proof.MARK.value, Proof.JOURNALED_MARK.value), F.lit(False))
+    unwitnessed = (F.col("verdict") == ABSENT) | omids
     unproved = F.col("verdict").isin(ABORTED, ABSENT) | F.col("v_why").eqNullSafe(UNREAD)
     action = (
         F.when(

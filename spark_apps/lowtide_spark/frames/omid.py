@@ -189,13 +189,14 @@ def journal(cells: DataFrame, since: int = 0) -> DataFrame:
     Returns:
         ``start_ts, commit_ts`` (null: only a mark was pruned), ``odd`` (whether a key, qualifier or value is none
         that pruning or a decision writes, or is older than *since*: what was pruned is then not known), ``decided``
-        (whether a person said so).
+        (whether a person said so), ``own`` (whether a mark that Lowtide put).
     """
     row, qualifier, value = F.col("row"), F.col("qualifier"), F.col("value")
     start = long_of(F.substring(row, 2, 8))
     is_key = (F.length(row) == 9) & (_byte(row, F.lit(0)) == start.bitwiseAND(15))
     commit = F.when((qualifier == COMMIT_QUALIFIER) & (F.length(value) == 8), long_of(value))
-    is_mark = (qualifier == INVALID_QUALIFIER) & (value == INVALID_VALUE)
+    is_own = (qualifier == INVALID_QUALIFIER) & (value == OWN_INVALID_VALUE)
+    is_mark = is_own | ((qualifier == INVALID_QUALIFIER) & (value == INVALID_VALUE))
     return (
         pruned_rows(cells)
         .where(F.col("kind") == PUT)
@@ -204,6 +205,7 @@ def journal(cells: DataFrame, since: int = 0) -> DataFrame:
             commit.alias("commit_ts"),
             F.coalesce(is_key & (commit.isNotNull() | is_mark), F.lit(False)).alias("said"),
             F.coalesce(is_key & (qualifier == DECIDED), F.lit(False)).alias("by"),
+            F.coalesce(is_key & is_own, F.lit(False)).alias("own"),
             ((F.col("timestamp") < since) & (qualifier != DECIDED)).alias("old"),
         )
         .groupBy("start_ts")
@@ -211,6 +213,7 @@ def journal(cells: DataFrame, since: int = 0) -> DataFrame:
             F.max("commit_ts").alias("commit_ts"),
             (F.max("old") | F.max(~F.col("said") & ~F.col("by")) | ~F.max("said")).alias("odd"),
             F.max("by").alias("decided"),
+            F.max("own").alias("own"),
         )
     )
 

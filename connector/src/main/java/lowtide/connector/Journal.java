@@ -122,7 +122,8 @@ class Journal implements Serializable {
         for (Cell cell : row.rawCells()) {
             byte[] value = CellUtil.cloneValue(cell);
             boolean commit = CellUtil.matchingQualifier(cell, Omid.COMMIT) && value.length == Long.BYTES;
-            boolean mark = CellUtil.matchingQualifier(cell, Omid.INVALID) && Arrays.equals(value, Omid.INVALID_VALUE);
+            boolean mark = CellUtil.matchingQualifier(cell, Omid.INVALID)
+                    && (Arrays.equals(value, Omid.INVALID_VALUE) || Arrays.equals(value, Omid.OWN_INVALID_VALUE));
             if (!CellUtil.matchingQualifier(cell, DECIDED) && (cell.getTimestamp() < since || !commit && !mark)) {
                 return OptionalLong.empty();
             }

@@ -31,8 +31,9 @@ final class Omid {
      */
     static final byte[] COMMIT = Bytes.toBytes("C");
     static final byte[] INVALID = Bytes.toBytes("IT");
-    /** The value of that mark. */
+    /** The value of that mark, as Omid puts it, and as Lowtide does. */
     static final byte[] INVALID_VALUE = {0, 0, 0, 1};
+    static final byte[] OWN_INVALID_VALUE = {0, 0, 0, 2};
 
     static final int PREFIX_LENGTH = 3;
     static final int SUFFIX_LENGTH = 2;

@@ -104,6 +104,7 @@ class ContractTest {
         assertArrayEquals(bytes(cells.path("commit")), Omid.COMMIT);
         assertArrayEquals(bytes(cells.path("invalid")), Omid.INVALID);
         assertArrayEquals(bytes(cells.path("invalid value")), Omid.INVALID_VALUE);
+        assertArrayEquals(bytes(cells.path("own invalid value")), Omid.OWN_INVALID_VALUE);
         assertArrayEquals(bytes(cells.path("decided")), Journal.DECIDED);
         assertArrayEquals(bytes(cells.path("state family")), Records.FAMILY);
         assertArrayEquals(bytes(cells.path("journal family")), Journal.FAMILY);
