@@ -35,6 +35,23 @@ def skipped(recorded: int, current: int) -> tuple[int, int] | None:
     return recorded + 1, begins
 
 
+def before_its_start(recorded: int, current: int) -> str:
+    """Why the records are not reset yet where the oracle gave no number twice; empty where they may be. It raises the
+    low watermark above all that it gave when it starts.
+
+    Args:
+        recorded: the highest low watermark seen.
+        current: the low watermark that stands in the commit table now.
+    """
+    if current >= recorded:
+        return ""
+    return (
+        f"the low watermark in the commit table is {current}, below {recorded}, the highest recorded, as where the "
+        "table came back from an HBase snapshot and the oracle was not started since. Start the oracle again, then "
+        "reset; if it is running, it has begun anew, and --same-oracle is wrong"
+    )
+
+
 def refusal(recorded: int, current: int, timestamp_table: str, own_tables: tuple[str, str]) -> str:
     """Why the records are not reset, and what is to be done; empty where they may be.
 

@@ -12,6 +12,7 @@ from lowtide.cli.configuration import configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
 from lowtide.config import Config
 from lowtide.errors import WatermarkError
+from lowtide.journal import life
 from lowtide.store.gateway import low_watermark
 from lowtide.store.state import StateStore, opened
 from lowtide.terminal.console import new_console
@@ -41,24 +42,32 @@ def state_reset(
     """
     loaded = configured_to_act(config)
     with opened(loaded) as state:
-        _check_reset(loaded, state)
+        _check_reset(loaded, state, same_oracle=same_oracle)
     ask(f"Forget every recorded watermark in {loaded.state.table}?", yes=yes)
     with opened(loaded) as state:
-        skipped = _check_reset(loaded, state)
-        state.reset(same_oracle=same_oracle, skipped=skipped)
-        if state.exists():
-            oracle = ", of the same oracle" if same_oracle else ""
-            note = f"forgot what was recorded of all tables{oracle}"
-            keep(state, loaded, config, "state reset", note)
+        skipped = _check_reset(loaded, state, same_oracle=same_oracle)
+        if same_oracle and not state.exists():
+            console.print(f"Nothing is recorded in {loaded.state.table}.", soft_wrap=True)
+            return
+        own_row = life.observe(state.connection, loaded.state.journal_table).own_row or life.OwnRow()
+        state.reset(same_oracle=same_oracle, skipped=skipped, pruned=own_row.pruned)
+        oracle = ", of the same oracle" if same_oracle else ""
+        keep(state, loaded, config, "state reset", f"forgot what was recorded of all tables{oracle}")
     console.print("Forgotten. The next orphan_cleanup reads from 0.", soft_wrap=True)
 
 
-def _check_reset(config: Config, state: StateStore) -> tuple[int, int] | None:
-    """Refuse to reset while the oracle gives numbers that it has given before; the numbers that it has skipped."""
+def _check_reset(config: Config, state: StateStore, *, same_oracle: bool) -> tuple[int, int] | None:
+    """Refuse to reset while the oracle gives numbers that it has given before, or would seem to; the numbers that it
+    has skipped.
+    """
     recorded = state.recorded_low_watermark()
     if recorded is None:
         return None
     current = low_watermark(state.connection, config)
+    if same_oracle:
+        if why := renumbered.before_its_start(recorded.low_watermark, current):
+            raise WatermarkError(why)
+        return renumbered.skipped(recorded.low_watermark, current)
     own = (config.state.table, config.state.journal_table)
     if why := renumbered.refusal(recorded.low_watermark, current, config.omid.timestamp_table, own):
         raise WatermarkError(why)

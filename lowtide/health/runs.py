@@ -98,7 +98,7 @@ def _failed_tables(job: str, runs: Sequence[Mapping[str, Any]], reading: Reading
     for table in sorted({t["table"] for r in runs for t in r["tables"]}):
         if reading.listed and table not in reading.listed:
             continue  # dropped since
-        reports = [(r, t) for r in runs for t in r["tables"] if t["table"] == table]
+        reports = [(r, t) for r in runs for t in r["tables"] if t["table"] == table and not t.get("left_alone")]
         failing = list(takewhile(lambda pair: pair[1]["problems"] or pair[1]["counts"]["failed"], reports))
         if failing:
             newest = failing[0][1]

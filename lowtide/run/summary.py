@@ -105,6 +105,8 @@ class TableReport:
     read: str = ""
     #: Whether the run acted on this table, or planned only.
     execute: bool = False
+    #: Whether the run passed it by, and *notes* say why: nothing is known of it then that was not before.
+    left_alone: bool = False
     #: The ancient history mark that the run worked with, and what holds it (``history_gc``).
     mark: dict[str, Any] | None = None
     #: What goes, by region (``history_gc``).

@@ -101,7 +101,7 @@ class OracleRows(Rows):
                 f"the commit table {name} was disabled and enabled, truncated, restored or made anew, or had a TTL, or "
                 "omid.commit_table names another: entries may be lost that alone proved commits, and their cells would "
                 "be taken for aborted. If it has all its entries: lowtide commit-table whole. If they are lost for "
-                "good, or nobody knows: lowtide state reset --same-oracle"
+                "good, or nobody knows: start the oracle again, then lowtide state reset --same-oracle"
             )
             raise StoreError(msg)
 

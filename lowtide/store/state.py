@@ -69,29 +69,34 @@ class StateStore(
 ):
     """The state table: all subjects, and what concerns more than one."""
 
-    def reset(self, *, same_oracle: bool = False, skipped: tuple[int, int] | None = None) -> None:
+    def reset(self, *, same_oracle: bool = False, skipped: tuple[int, int] | None = None, pruned: int = 0) -> None:
         """Forget all cleaned ranges, bounds, samples and the low watermark seen; epochs and past runs stay.
 
         For an oracle that was made anew: after it, everything is cleaned again from 0, and what the journal holds of a
-        transaction proves nothing of another that the oracle gave the same number since.
+        transaction proves nothing of another that the oracle gave the same number since: that is remembered also where
+        nothing else was, as where the records were lost.
         ``lowtide.cleaning.renumbered`` says when it may be done. With *same_oracle* no number was given twice, as where
         only the commit table came back: what the journal holds stays a proof, and how far was pruned into it tells up
-        to where all tables were cleaned once (:meth:`greatest_bound`). *skipped*: the numbers [from, to) that the
-        oracle was set beyond, which are remembered beside those of the resets before.
+        to where all tables were cleaned once (:meth:`greatest_bound`); nor does it change for which times a table was
+        cleaned. *skipped*: the numbers [from, to) that the oracle was set beyond, which are remembered beside those of
+        the resets before. *pruned*: what the journal says of itself; the records may know less.
         """
         if not self.exists():
-            return
+            if same_oracle:
+                return
+            self.create()
         since = self.numbered_anew() if same_oracle else millis(self.server_time())
-        pruned = self.pruned_before() if same_oracle else self.journal().pruned
+        pruned = self.pruned_before() if same_oracle else max(pruned, self.journal().pruned)
         value: dict[str, Any] = {"generation": self.generation() + 1, "since": since, "pruned": pruned}
         if spans := [*self.skipped(), *([skipped] if skipped else ())]:
             value["skipped"] = spans
         self._table.put(b"generation", {VALUE: dump(value)})  # first: a run under way reads it before it acts
         self.record_format()
         known = self.listing()
-        self.put_inventory(known.entries, at=known.at)  # its low watermark says nothing of another life's timestamps
+        # Its low watermark says nothing of another life's timestamps.
+        self.put_inventory(known.entries, known.low_watermark if same_oracle else 0, known.at)
         for row, _ in list(self._scan(b"table/")):
-            self.void(row.removeprefix(b"table/").decode(), entirely=True)
+            self.void(row.removeprefix(b"table/").decode(), entirely=not same_oracle)
         for prefix in (b"oracle", b"clock/", b"bound/", b"watermarks/"):
             for row, _ in list(self._scan(prefix)):
                 self._table.delete(row)

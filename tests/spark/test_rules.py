@@ -10,6 +10,7 @@ import pytest
 from lowtide_spark.cleaning import marks, rules
 from lowtide_spark.cleaning.rules import ABORTED, ABSENT, COMMITTED, DELETE, HEAL, SKIP, STOP, UNDECIDED
 from lowtide_spark.cleaning.work import CleanupWork
+from lowtide_spark.frames.omid import JOURNALED
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -147,7 +148,7 @@ def frames(spark: SparkSession) -> dict[str, DataFrame]:
                 if c.journal is not None
             ]
             + [(78_000, None, False, False, False)],
-            "start_ts bigint, commit_ts bigint, odd boolean, decided boolean, own boolean",
+            JOURNALED,
         ),
         "siblings": spark.createDataFrame(
             [(t, t + k, t + tc, None) for t, c in known for k, tc in c.siblings]

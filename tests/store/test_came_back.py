@@ -777,6 +777,30 @@ def test_a_commit_table_that_may_have_lost_entries_is_not_gone_by_until_somebody
     assert scene.healed(table, start) == commit
 
 
+def test_a_commit_table_that_came_back_is_told_from_an_oracle_that_was_made_anew(
+    job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str], configure: Callable[..., Path]
+) -> None:
+    """Its low watermark is that of then, until the oracle starts. Nobody is told to set the oracle beyond anything, nor
+    that the journal is another life's: the reset waits for the start.
+    """
+    before = snapshot(ENTRIES)
+    table = scene.table()
+    orphan = scene.orphan(table)
+    omid.advance_watermark()
+    assert job("watermark_collection", "--execute").code == 0
+    omid.restore(before)
+    refused = job("orphan_cleanup", "--table", table, "--execute")
+    assert (refused.code, f"the commit table {ENTRIES} was" in refused.problems) == (1, True), refused.problems
+    assert "start the oracle again, then lowtide state reset --same-oracle" in refused.problems
+    reset = ["state", "reset", "--same-oracle", "--yes", "--config", str(configure())]
+    told = str(CliRunner().invoke(app, reset).exception)
+    assert ("Start the oracle again, then reset" in told, "let it begin" in told) == (True, False), told
+    omid.advance_watermark()
+    assert CliRunner().invoke(app, reset).exit_code == 0
+    done = job("orphan_cleanup", "--table", table, "--execute")
+    assert (done.code, scene.has(table, orphan)) == (0, False), done.problems
+
+
 def test_a_ttl_that_the_journal_had_is_not_forgotten_when_it_is_mended(
     job: Job, scene: Scene, omid: OmidClient, journal: str, configure: Callable[..., Path], said: Callable[..., str]
 ) -> None:

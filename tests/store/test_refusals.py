@@ -25,6 +25,8 @@ from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.lab.workload import OmidClient
 from lowtide.run import submit
 from lowtide.store.gateway import connect
+from lowtide.store.state import StateStore
+from lowtide.tables.consent import Pause
 from lowtide.values.formats import LOW_WATERMARK_ROW, decode_long, encode_long
 
 Job = Callable[..., Outcome]
@@ -87,6 +89,41 @@ def test_a_table_without_marks(job: Job, scene: Scene, omid: OmidClient) -> None
     refused(job("orphan_cleanup", "--table", table, "--execute"), 1, table, "kind: transactional")
     assert job("orphan_cleanup", "--table", table, "--discovered", "--execute").code == 0
     assert len(omid.raw(table)) == 1
+
+
+def test_a_run_that_acts_on_nothing_of_what_it_was_to_act_on_has_failed_and_stays_so(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore
+) -> None:
+    """A night's task of one table that is disabled, say, is no dry run. What it left undone stays known, though other
+    tables are cleaned after it and runs pass this one by, until it is cleaned itself.
+    """
+    gone, well = scene.table(), scene.table()
+    omid.advance_watermark()
+    assert job("orphan_cleanup", "--table", gone, "--execute").code == 0
+
+    def failing() -> list[str]:
+        return [t["table"] for run in state.outcomes().failing for t in run["tables"] if t["table"] in (gone, well)]
+
+    omid.disable(gone)
+    try:
+        outcome = job("orphan_cleanup", "--table", gone, "--execute")
+        assert (outcome.code, outcome.summary["execute"]) == (1, True), outcome.problems
+        assert f"table {gone} is disabled" in outcome.problems
+        assert failing() == [gone]
+        assert job("orphan_cleanup", "--table", well, "--execute").code == 0
+        assert failing() == [gone]
+    finally:
+        omid.enable(gone)
+    pause = Pause("here", gone, "ann", "month end", datetime.now(UTC), datetime.now(UTC) + timedelta(hours=1))
+    state.add_pause(pause, datetime.now(UTC))
+    try:
+        outcome = job("orphan_cleanup", "--table", gone, "--table", well, "--discovered", "--execute")
+        assert (outcome.code, outcome.table(gone)["left_alone"]) == (0, True), outcome.problems
+        assert failing() == [gone]
+    finally:
+        state.drop_pause(pause.id)
+    assert job("orphan_cleanup", "--table", gone, "--full", "--execute").code == 0
+    assert failing() == []
 
 
 @pytest.mark.parametrize("value", [None, b"\x00\x01"], ids=["missing", "malformed"])

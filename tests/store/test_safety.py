@@ -915,6 +915,40 @@ def test_what_a_run_has_yet_to_send_is_not_sent_once_another_has_taken_the_table
     assert "has taken over" in outcome.problems
 
 
+@pytest.mark.parametrize("sends", ["mark_rows", "unmark_rows"], ids=["put", "taken back"])
+def test_marks_do_not_wait_for_tables_that_they_have_nothing_to_do_with(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    connector: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    sends: str,
+) -> None:
+    """Another run takes a table in which this one has found nothing: a mark is put for what goes from another table,
+    and a wrong one is taken back. No later run would look for that: the cells have their shadow cells then.
+    """
+    table, idle = scene.table(), scene.table()
+    orphan = scene.orphan(table)
+    marked, _ = scene.committed(table, row=b"marked", qualifier=b"sibling")
+    scene.cell(table, marked, row=b"marked")
+    assert omid.invalidate(marked)
+    omid.advance_watermark()
+    rows_of = getattr(marks, sends)
+
+    def overtaken(*arguments: Any) -> Any:
+        state.begin(idle, connector.regions(idle))
+        return rows_of(*arguments)
+
+    monkeypatch.setattr(marks, sends, overtaken)
+    outcome = job("orphan_cleanup", "--table", table, "--table", idle, "--execute")
+    assert outcome.code == 1
+    assert outcome.table(table)["problems"] == []
+    assert "taken over" in str(outcome.table(idle)["problems"])
+    assert marked not in omid.commit_table(), "the wrong mark stays for good"
+    assert (scene.has(table, orphan), omid.commit_table()[orphan].invalid) == (False, True)
+
+
 def test_an_epoch_of_a_lost_state_table_is_not_the_next_ones(scene: Scene, connector: Store) -> None:
     """The same number again, by another run: a late one that still holds the first is refused."""
     table, lost = scene.table(), "LOST_STATE"

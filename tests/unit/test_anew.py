@@ -5,13 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from lowtide.cleaning.given import MILLIS, given, left
-from lowtide.cleaning.renumbered import BEYOND, beginning, refusal, skipped
+from lowtide.cleaning.renumbered import BEYOND, before_its_start, beginning, refusal, skipped
 from lowtide.store.records import Epoch
 from lowtide.values.clock import is_world
 from lowtide.values.formats import CHECKPOINTS, encode_long
 from lowtide.values.hbase_shell import quoted
 
 OWN = ("LOWTIDE_STATE", "LOWTIDE_JOURNAL")
+
+
+def test_of_the_same_oracle_nothing_is_reset_before_it_has_started() -> None:
+    """A commit table that came back has the low watermark of then; the oracle is not to be set beyond anything."""
+    assert before_its_start(1000, 1000) == before_its_start(0, 50) == ""
+    told = before_its_start(1000, 950)
+    assert "Start the oracle again, then reset" in told
+    assert "let it begin" not in told
 
 
 def test_an_oracle_that_is_past_every_number_of_before_stands_in_no_reset() -> None:

@@ -142,7 +142,7 @@ class World:
     def confirm(self, _: str) -> None:
         self.done.append("confirmed")
 
-    def reset(self, *, same_oracle: bool, skipped: object) -> None:
+    def reset(self, *, same_oracle: bool, skipped: object, pruned: int) -> None:
         assert skipped is None
         self.done.append("reset" if not same_oracle else "reset, of the same oracle")
 

@@ -602,6 +602,64 @@ def test_a_run_that_failed_as_a_whole_stays_so_until_a_later_one_is_done() -> No
     assert state.outcomes().failing == ()
 
 
+def test_a_table_that_a_run_passes_by_is_not_well() -> None:
+    """It is paused, or in doubt: of the night before nothing is made good, by what is kept and by the runs alone."""
+    state = store(Records())
+    passing = _task(4, "next", NOW - HOUR)
+    passing.tables.append(TableReport("t03", left_alone=True, notes=["paused"]))
+    night = NOW - 30 * HOUR
+    health = _kept(state, _task(3, "night", night, "it broke"), passing)
+    assert _failed(health) == [(("t03",), night)]
+    listed = frozenset({"t03", "t04"})
+    assert _failed(assess(healthy(runs=tuple(state.runs(60)), listed=listed), ACTING)) == [(("t03",), night)]
+
+
+def _ran(job: str, at: datetime, *, execute: bool = True) -> Summary:
+    return Summary(job, f"{job}-{millis(at)}", execute, millis(at))
+
+
+def _overdue(state: StateStore, runs: int, config: Config = ACTING) -> dict[str, Finding]:
+    read = tuple(state.runs(runs))
+    reading = healthy(runs=read, more_runs=len(read) == runs, outcomes=state.outcomes())
+    return {f.what: f for f in assess(reading, config).findings if f.cause is Cause.OVERDUE}
+
+
+def test_what_does_not_run_is_told_however_many_others_do() -> None:
+    """A ledger's repair each half hour leaves no other run among those that are read; those that ran last are known,
+    and of one that never did, since when.
+    """
+    state = store(Records())
+    for job in ("orphan_cleanup", "watermark_collection"):
+        state.add_run(_ran(job, NOW - 5 * DAY).to_keep())
+    for n in range(120):
+        state.add_run(_ran("transaction_repair", NOW - 60 * HOUR + n * 30 * MINUTE).to_keep())
+    found = _overdue(state, 60)
+    assert {what: f.since for what, f in found.items()} == dict.fromkeys(
+        ("Nothing cleans", "Nothing moves the prune bound", "Nothing prunes the commit table"), NOW - 5 * DAY
+    )
+    assert found["Nothing cleans"].why == "orphan_cleanup has not acted for 5 days"
+    assert found["Nothing prunes the commit table"].why == "commit_table_pruning has not acted for at least 5 days"
+    state.add_run(_ran("orphan_cleanup", NOW - HOUR).to_keep())
+    for n in range(60):
+        state.add_run(_ran("transaction_repair", NOW - 50 * MINUTE + n * SECOND).to_keep())
+    assert "Nothing cleans" not in _overdue(state, 60)
+    state.add_run(_ran("orphan_cleanup", NOW - 4 * DAY).to_keep())  # one that ended late
+    assert "Nothing cleans" not in _overdue(state, 60)
+
+
+def test_what_only_plans_is_told_to_and_not_that_its_dag_is_paused() -> None:
+    """Every night, since no table's mode is execute: the remedy is a table to begin with, not all of them at once."""
+    state = store(Records())
+    state.add_run(_ran("orphan_cleanup", NOW - 5 * DAY, execute=False).to_keep())
+    state.add_run(_ran("orphan_cleanup", NOW - HOUR, execute=False).to_keep())
+    found = _overdue(state, 60)
+    cleans, collects = found["Nothing cleans"], found["Nothing moves the prune bound"]
+    assert cleans.why.endswith("it only plans")
+    assert ("mode: execute" in cleans.remedy, "unpause" in cleans.remedy) == (True, False)
+    assert cleans.commands[-1] == "lowtide run orphan_cleanup --table <table> --execute"
+    assert "airflow dags unpause watermark_collection" in collects.remedy
+
+
 def test_what_runs_left_undone_goes_with_the_runs() -> None:
     """Of a table that is gone nobody says that it is well."""
     state = store(Records())

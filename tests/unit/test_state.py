@@ -369,6 +369,40 @@ def test_what_an_oracle_skipped_is_remembered_through_every_reset(monkeypatch: p
     assert store(records).generation() == 3
 
 
+def test_a_reset_is_remembered_where_the_records_were_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the journal holds of before proves nothing then, and how far it was pruned says nothing of any table; with
+    the same oracle there is nothing to remember.
+    """
+    records = Records()
+    _answering(records, monkeypatch)
+    states = store(records)
+    made: list[bool] = []
+    monkeypatch.setattr(StateStore, "exists", lambda _: bool(made))
+    monkeypatch.setattr(StateStore, "create", lambda _: made.append(True))
+    monkeypatch.setattr(states, "server_time", lambda: from_millis(7))
+    states.reset(same_oracle=True)
+    assert (made, records.held) == ([], {})
+    states.reset(pruned=40)
+    assert (states.numbered_anew(), states.generation(), states.pruned_before()) == (7, 1, 40)
+    states.remember_journal(pruned=40)
+    assert states.greatest_bound(states.journal()) == 0
+
+
+def test_after_a_reset_of_the_same_oracle_another_ones_tables_are_still_doubted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The low watermark that the inventory was read at stays: by it a table that comes in is told from those of before."""
+    records = Records()
+    _answering(records, monkeypatch)
+    states = store(records)
+    monkeypatch.setattr(states, "server_time", lambda: from_millis(7))
+    states.put_inventory([], 900, 5)
+    states.reset(same_oracle=True)
+    assert states.listing().low_watermark == 900
+    states.reset()
+    assert states.listing().low_watermark == 0
+
+
 def test_for_which_times_a_table_was_cleaned_outlives_what_is_forgotten_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often; what was cleaned of an earlier life of it is among that. Without it, what comes back then would be
     judged as if nothing had ever been marked.
@@ -400,8 +434,10 @@ def test_a_bound_of_before_there_were_intervals_is_read_as_such(monkeypatch: pyt
         assert list(states.read("orders").facts[0].before) == expected
 
 
-def test_after_a_reset_only_the_journal_tells_how_far_tables_were_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And after one because the oracle was made anew not even that, for its numbers may be others' now."""
+def test_after_a_reset_of_the_same_oracle_it_is_known_what_was_cleaned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And after one because the oracle was made anew it is not, for its numbers may be others' now."""
     records = Records()
     _answering(records, monkeypatch)
     states = store(records)
@@ -414,7 +450,7 @@ def test_after_a_reset_only_the_journal_tells_how_far_tables_were_cleaned(monkey
     states.record(states.begin("orders", []), fact(1))
     states.remember_journal(pruned=40)
     states.reset(same_oracle=True)
-    assert known() == ([], 40), "of the same oracle"
+    assert known() == ([(0, 9)], 40), "of the same oracle"
     states.record(states.begin("orders", []), fact(1))
     states.reset()
     assert known() == ([], 0), "another oracle's transactions"

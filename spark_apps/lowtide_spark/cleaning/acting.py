@@ -49,7 +49,7 @@ def act_all(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: Exit
             _act(run, work)
     mismarked = [work for work in works if work.mismarked]
     wrong = start_set(marks.wrong(mismarked, like=known), held) if mismarked else None
-    marks.commit_table_report(run).counts.unmarked = marks.remove(run, works, wrong.frame) if wrong else 0
+    marks.commit_table_report(run).counts.unmarked = marks.remove(run, mismarked, wrong.frame) if wrong else 0
 
 
 def uncount(works: Sequence[CleanupWork]) -> None:

@@ -90,7 +90,8 @@ def put(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStac
     if absent:
         rows = mark_rows(absent.frame, family)
         list_cells(run, table, cells(rows, Rule.INVALIDATE), acts=True)
-        written = run.store.write(rows, table, holding=epochs(run, works))
+        # Not those of the other tables: one that is another run's by now has nothing to do with these.
+        written = run.store.write(rows, table, holding=epochs(run, lacking))
         report.counts.marked = sum(w.done for w in written)
         for failure in (w for w in written if w.failed):
             report.counts.failed += failure.failed
@@ -119,13 +120,16 @@ def mark_rows(starts: DataFrame, family: str) -> DataFrame:
 
 
 def remove(run: Run, works: Sequence[CleanupWork], starts: DataFrame) -> int:
-    """Remove invalidation marks; how many were removed."""
+    """Remove the invalidation marks of these transactions, with cells in *works*; how many were removed. One that stays
+    no later run looks for, since its cells have their shadow cells by now.
+    """
     mutations = unmark_rows(starts, run.config.omid.commit_family)
     list_cells(run, run.config.omid.commit_table, cells(mutations, Rule.TAKE_BACK), acts=True)
     written = run.store.write(mutations, run.config.omid.commit_table, holding=epochs(run, works))
     for failure in (w for w in written if w.failed):
         commit_table_report(run).problems.append(
-            f"{failure.failed} wrong marks could not be removed: {failure.failure}"
+            f"{failure.failed} wrong marks could not be removed: {failure.failure}. Their transactions committed; "
+            "lowtide verify names each, and the command that removes its mark"
         )
     return sum(w.done for w in written)
 

@@ -31,7 +31,7 @@ def clean(run: Run) -> None:
     # Where readers see orphans they go first.
     chosen = sorted(run.choose(inventory), key=lambda e: not e.unfiltered)
     works = suspects.prepare_all(run, chosen, run.limited(watermark))
-    run.summary.execute = any(w.execute for w in works)
+    run.summary.execute = any(report.execute for report in run.summary.tables)
     suspects.drop_left_snapshots(run, works)
     run.phase("plan")
     with ExitStack() as held:

@@ -96,7 +96,7 @@ def shadow_cells(
 def _journal(run: Run, starts: StartSet) -> DataFrame:
     """What was pruned of the transactions in question."""
     if not run.has_journal() or not starts:
-        return no_rows(run.store.spark, "start_ts bigint, commit_ts bigint, odd boolean, decided boolean")
+        return no_rows(run.store.spark, omid.JOURNALED)
     since = run.state().numbered_anew()
     cells = run.store.cells(run.config.state.journal_table, omid.commit_ranges(*starts.span))
     return starts.restrict(omid.journal(cells, since))

@@ -22,8 +22,9 @@ from lowtide_spark.frames.inventory import take_inventory, transactional
 from lowtide_spark.run import own_tables
 from lowtide_spark.run.context import Run
 
-#: How long past runs and bounds are kept for the page.
+#: How long past runs and bounds are kept for the page, at least.
 KEEP_RECORDS = timedelta(days=90)
+_DAY = timedelta(days=1)
 
 
 def collect(run: Run) -> None:
@@ -205,4 +206,11 @@ def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], 
             },
         )
     state.drop_watermarks(tables)
-    state.sweep(run.request.now - max(KEEP_RECORDS, 2 * run.config.grace))
+    state.sweep(run.request.now - records_kept(run.config.grace, run.config.state.sideline_keep))
+
+
+def records_kept(grace: timedelta, sideline_keep: timedelta) -> timedelta:
+    """How long past runs and bounds are kept: a bound until it has passed every grace, a run while its sideline is to
+    be there. Only its summary tells that one is missing; a day more, since it began before it removed anything.
+    """
+    return max(KEEP_RECORDS, 2 * grace, sideline_keep + _DAY)

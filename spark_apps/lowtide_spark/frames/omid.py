@@ -28,6 +28,9 @@ from lowtide_spark.frames.functions import substring, try_cast
 from lowtide_spark.frames.kinds import PUT
 from lowtide_spark.frames.store import FOREVER
 
+#: What :func:`journal` gives.
+JOURNALED = "start_ts bigint, commit_ts bigint, odd boolean, decided boolean, own boolean"
+
 
 def commit_ranges(from_ts: int, to_ts: int) -> list[WorkRange]:
     """The sixteen key ranges of the commit table that hold the start timestamps [from_ts, to_ts)."""

@@ -25,7 +25,7 @@ def collect_history(run: Run) -> None:
     bound, bound_by = mark.bound(run, inventory, watermark)
     prepared = (mark.prepare(run, e, watermark, bound, bound_by) for e in run.choose(inventory))
     works = [w for w in prepared if w is not None]
-    run.summary.execute = any(w.execute for w in works)
+    run.summary.execute = any(report.execute for report in run.summary.tables)
     run.phase("plan")
     with ExitStack() as held:
         for work in works:

@@ -136,8 +136,10 @@ class OracleChecks(RunBase):
 
     def _check_recorded(self, state: StateStore, watermark: int, stated: int) -> None:
         """Refuse a commit table of another life, and a low watermark that went back, now or before; a run that acts
-        remembers that: the oracle will pass the recorded one again.
+        remembers that: the oracle will pass the recorded one again. Of a commit table of another life the low watermark
+        tells nothing.
         """
+        state.check_commit_table(self.config.omid.commit_table, stated)
         try:
             state.check_low_watermark(watermark)
         except WatermarkError:
@@ -145,7 +147,6 @@ class OracleChecks(RunBase):
             if self.acting:
                 state.remember_gone_back(current)
             state.check_low_watermark(current)
-        state.check_commit_table(self.config.omid.commit_table, stated)
 
     def _check_entries_kept(self) -> None:
         """Refuse a commit table that loses entries by itself; a run that acts remembers that: with the TTL taken off,

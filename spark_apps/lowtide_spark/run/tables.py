@@ -29,7 +29,8 @@ class TableChoice(RunBase):
 
         One that was asked for by name and is unknown, plain, of unknown standing, disabled, or that nothing may be
         written to although the run would, makes the run red, and so does any of which HBase lets this user write only a
-        part; the others are worked on.
+        part; the others are worked on. What is wrong with one of them is its own report's: it stays wrong until a run
+        works on that table.
         """
         by_name = {e.table: e for e in inventory}
         names = self.options.table or [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL and e.workable]
@@ -38,18 +39,24 @@ class TableChoice(RunBase):
             entry = by_name.get(name)
             if entry is not None and entry.kind is Kind.TRANSACTIONAL and entry.workable:
                 chosen.append(entry)
+            elif entry is None and not self.options.discovered:
+                self.summary.problems.append(refusal(name, None))
             elif not self.options.discovered:
-                self.summary.problems.append(refusal(name, entry))
+                self._refuse_table(name, refusal(name, entry))
             else:
                 print(f"{self.summary.job}: {name} is passed over: {refusal(name, entry)}", flush=True)
         denied = [entry for entry in chosen if entry.denied and self.executes(entry.table)]
-        self.summary.problems += [entry.denied for entry in denied]
+        for entry in denied:
+            self._refuse_table(entry.table, entry.denied)
         chosen = [entry for entry in chosen if entry not in denied]
         self._report_left_alone(inventory, names)
         objections = self._objections(chosen)
         chosen = [entry for entry in chosen if entry.table not in objections]
         self._report_objections(objections, nothing_left=not chosen)
         return chosen
+
+    def _refuse_table(self, name: str, why: str) -> None:
+        self.summary.tables.append(TableReport(name, execute=self.executes(name), problems=[why]))
 
     def _objections(self, entries: Sequence[Entry]) -> dict[str, str]:
         """What stands against acting on these tables, of those on which the run would."""
@@ -63,8 +70,10 @@ class TableChoice(RunBase):
         named = set() if self.options.discovered else set(self.options.table)
         for table, why in objections.items():
             asked = table in named or (self.options.execute and nothing_left)
-            report = TableReport(table, problems=[why]) if asked else TableReport(table, notes=[why])
-            self.summary.tables.append(report)
+            if asked:
+                self._refuse_table(table, why)
+            else:
+                self.summary.tables.append(TableReport(table, left_alone=True, notes=[why]))
 
     def _report_left_alone(self, inventory: Sequence[Entry], names: Sequence[str]) -> None:
         """A note on each table that is in doubt and that nobody asked for by name; one that was asked for is a
@@ -75,7 +84,8 @@ class TableChoice(RunBase):
         meant = names if self.options.table else [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL]
         for entry in inventory:
             if entry.doubt and entry.enabled and entry.table in meant and entry.table not in asked:
-                self.summary.tables.append(TableReport(entry.table, notes=[refusal(entry.table, entry)]))
+                report = TableReport(entry.table, left_alone=True, notes=[refusal(entry.table, entry)])
+                self.summary.tables.append(report)
 
 
 def refusal(name: str, entry: Entry | None) -> str:

@@ -6,11 +6,14 @@ import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Get;
+import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
@@ -40,10 +43,25 @@ final class Claims {
             implements Claim {
         @Override
         public boolean stands(Connection connection) throws IOException {
-            try (Table records = connection.getTable(TableName.valueOf(table))) {
-                return Arrays.equals(value,
-                        records.get(new Get(row).addColumn(family, qualifier)).getValue(family, qualifier));
+            return firstLost(connection, List.of(this)) == null;
+        }
+
+        /** The first of these claims, of one table, that does not stand; null: all do. They are read together. */
+        static CellClaim firstLost(Connection connection, List<CellClaim> claims) throws IOException {
+            List<Get> asked = new ArrayList<>();
+            for (CellClaim claim : claims) {
+                asked.add(new Get(claim.row).addColumn(claim.family, claim.qualifier));
             }
+            try (Table records = connection.getTable(TableName.valueOf(claims.get(0).table))) {
+                Result[] found = records.get(asked);
+                for (int i = 0; i < found.length; i++) {
+                    CellClaim claim = claims.get(i);
+                    if (!Arrays.equals(claim.value, found[i].getValue(claim.family, claim.qualifier))) {
+                        return claim;
+                    }
+                }
+            }
+            return null;
         }
 
         @Override
@@ -138,16 +156,34 @@ final class Claims {
         return lost != null;
     }
 
+    /** Those of one table's cells are read together: of many, one after the other would be stale before the last. */
+    private Claim firstLost(Connection connection) throws IOException {
+        Map<String, List<CellClaim>> cells = new LinkedHashMap<>();
+        for (Claim claim : claims) {
+            if (claim instanceof CellClaim cell) {
+                cells.computeIfAbsent(cell.table, table -> new ArrayList<>()).add(cell);
+            } else if (!claim.stands(connection)) {
+                return claim;
+            }
+        }
+        for (List<CellClaim> ofTable : cells.values()) {
+            CellClaim gone = CellClaim.firstLost(connection, ofTable);
+            if (gone != null) {
+                return gone;
+            }
+        }
+        return null;
+    }
+
     /** Reads the claims; gives what tells, at any later time, why a batch must not be sent (any more), or null. */
     Batches.Permit read(Connection connection) throws IOException {
         if (claims.isEmpty()) {
             return Batches.ALWAYS;
         }
         ReadTime read = ReadTime.now();
-        for (Claim claim : claims) {
-            if (lost == null && !claim.stands(connection)) {
-                lost = "not tried: " + claim.lost();
-            }
+        Claim gone = lost == null ? firstLost(connection) : null;
+        if (gone != null) {
+            lost = "not tried: " + gone.lost();
         }
         if (lost != null) {
             return () -> lost;

@@ -9,6 +9,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.lang.reflect.Proxy;
 import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.KeyValue;
 import org.apache.hadoop.hbase.client.Connection;
@@ -25,6 +28,7 @@ class ClaimsTest {
             + " \"37\"}]";
     private String stands = "7";
     private long written = 1;
+    private int questions;
 
     private final Connection connection = (Connection) proxy(Connection.class, proxy(Table.class, null));
 
@@ -33,10 +37,19 @@ class ClaimsTest {
         return Proxy.newProxyInstance(ClaimsTest.class.getClassLoader(), new Class<?>[] {type},
                 (proxy, method, arguments) -> switch (method.getName()) {
                     case "getTable" -> table;
-                    case "get" -> stands == null ? Result.EMPTY_RESULT
-                            : Result.create(List.of(cell((Get) arguments[0])));
+                    case "get" -> asked(arguments[0]);
                     default -> null;
                 });
+    }
+
+    private Object asked(Object what) {
+        questions++;
+        return what instanceof List<?> gets ? gets.stream().map(get -> result((Get) get)).toArray(Result[]::new)
+                : result((Get) what);
+    }
+
+    private Result result(Get get) {
+        return stands == null ? Result.EMPTY_RESULT : Result.create(List.of(cell(get)));
     }
 
     private Cell cell(Get get) {
@@ -96,6 +109,20 @@ class ClaimsTest {
     void everyClaimHasToStand() throws IOException {
         String both = OPTION.replace("]", ", {\"table\": \"orders\", \"stated\": 70}]");
         assertTrue(new Claims(Claims.parse(both)).read(connection).refusal().contains("orders was restored"));
+    }
+
+    /** However many there are, of one table they are one question: the first would be stale before the last. */
+    @Test
+    void thoseOfATableAreAskedTogether() throws IOException {
+        String all = IntStream.range(0, 200).mapToObj(n -> String.format(Locale.ROOT, "%04x", n))
+                .map(row -> OPTION.substring(1, OPTION.length() - 1).replace("6f", row))
+                .collect(Collectors.joining(", ", "[", "]"));
+        assertNull(new Claims(Claims.parse(all)).read(connection).refusal());
+        assertEquals(1, questions);
+        String another = all.replace("\"0063\", \"family\": \"s\", \"qualifier\": \"epoch\", \"value\": \"37\"",
+                "\"0063\", \"family\": \"s\", \"qualifier\": \"epoch\", \"value\": \"38\"");
+        assertEquals("not tried: another run, or a restore, has taken over (row \\x00c of LOWTIDE_STATE has changed)",
+                new Claims(Claims.parse(another)).read(connection).refusal());
     }
 
     /** What was read too long ago permits nothing: the process may have slept since. */
