@@ -391,7 +391,9 @@ def test_a_reset_is_remembered_where_the_records_were_lost(monkeypatch: pytest.M
 def test_after_a_reset_of_the_same_oracle_another_ones_tables_are_still_doubted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The low watermark that the inventory was read at stays: by it a table that comes in is told from those of before."""
+    """The low watermark that the inventory was read at stays: a table that comes in is told by it from those of
+    before.
+    """
     records = Records()
     _answering(records, monkeypatch)
     states = store(records)
