@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any
 
 from lowtide.errors import UsageError
@@ -22,6 +23,9 @@ _NAME_LENGTH = 150
 _UNASKED = ("scheduled", "backfill", "asset_triggered")
 #: How the ids of runs begin that a schedule or a backfill made. What a backfill takes over keeps its id.
 _BY_DATES = ("scheduled__", "backfill__")
+#: What Airflow itself puts into the ``conf`` of a run that a task triggered: where OpenLineage is told of it.
+_AIRFLOWS = ("openlineage",)
+_AIRFLOWS_PREFIX = "airflow/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,22 @@ class Run:
     def dry(self) -> bool:
         """Whether somebody asked for a dry run; a run "as configured" is none, whatever the tables' modes are."""
         return "execute" in self.params and not self.params["execute"]
+
+
+def check_conf(conf: Mapping[str, Any] | None, form: Collection[str]) -> None:
+    """Refuse a key of a run's *conf* that its DAG's *form* does not have, Airflow's own apart. Airflow lets any pass,
+    and the run would go by what the form says where nothing is given: all tables, for a misspelt ``tables``.
+
+    Raises:
+        UsageError: names each such key, and the nearest that there is.
+    """
+    unknown = [key for key in conf or {} if key not in (*form, *_AIRFLOWS) and not key.startswith(_AIRFLOWS_PREFIX)]
+    if not unknown:
+        return
+    near = {key: get_close_matches(key, form, n=1) for key in unknown}
+    found = [f"{key!r} ({near[key][0]} may be meant)" if near[key] else repr(key) for key in unknown]
+    fact = f"conf has {', '.join(found)}, which this DAG's form does not have; nothing was done"
+    raise UsageError(fact, f"Trigger a new run; its conf can have {', '.join(form)}")
 
 
 def needs_approval(run: Run) -> bool:

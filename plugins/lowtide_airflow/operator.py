@@ -75,6 +75,8 @@ class LowtideSparkOperator(SparkSubmitOperator):
     :param tables: tables for it (templated, may be mapped); none: all
     :param plans: a dry run, whatever the run is; its plan goes to XCom for a person to approve
     (:mod:`lowtide_airflow.approval`)
+    :param only_form: refuse a run whose ``conf`` has a key that is no param of its DAG, as Lowtide's own DAGs do; a
+        misspelt one would be ignored, and the run would act on more than was meant
     :param conn_id: a ``spark`` connection whose host is the master, in client mode. Where there is no such connection,
         the configuration's ``spark.master`` is used. (The provider would take YARN.)
     """
@@ -89,6 +91,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         store: str = "",
         tables: Sequence[str] = (),
         plans: bool = False,
+        only_form: bool = False,
         conn_id: str = "spark_lowtide",
         **kwargs: Any,
     ) -> None:
@@ -97,11 +100,14 @@ class LowtideSparkOperator(SparkSubmitOperator):
         self.store = store
         self.tables = tables
         self.plans = plans
+        self.only_form = only_form
         self._shares_sideline = True
 
     def execute(self, context: Context) -> None:
         """Submit, wait, report."""
         try:
+            if self.only_form:
+                arguments.check_conf(context["dag_run"].conf, context["dag"].params)
             run = arguments.Run.of(context)
             store = stores.store(self.store)
             self._prepare(store.load(), arguments.options(run, self.job))

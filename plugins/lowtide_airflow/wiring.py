@@ -98,6 +98,7 @@ class Wiring:
             "store": self.store.name,
             "pool": self.pool,
             "conn_id": self.spark,
+            "only_form": True,
             "execution_timeout": timedelta(seconds=number("job_timeout", 12 * 3600)),
         }
 

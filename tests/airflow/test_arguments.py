@@ -86,6 +86,25 @@ def test_a_backfill_refuses_another_interval() -> None:
         arguments.interval(run, "orphan_cleanup")
 
 
+@pytest.mark.parametrize(
+    ("conf", "said"),
+    [
+        ({"execute": True, "table": ["orders"]}, r"'table' \(tables may be meant\), which"),
+        ({"budget-rows": 5, "nothing": 1}, r"'budget-rows' \(budget_rows may be meant\), 'nothing', which"),
+    ],
+)
+def test_a_key_that_the_form_does_not_have_is_refused(conf: dict[str, Any], said: str) -> None:
+    """By name, with the nearest that there is: ignored, it would have the run act on every table."""
+    with pytest.raises(UsageError, match=said + r".* can have tables, execute, full"):
+        arguments.check_conf(conf, FORM)
+
+
+@pytest.mark.parametrize("conf", [None, {}, FORM, {"openlineage": {"parentRunId": "r"}, "airflow/x": 1, "full": True}])
+def test_keys_of_the_form_and_of_airflow_itself_pass(conf: dict[str, Any] | None) -> None:
+    """Whatever Airflow adds to a run that a task triggered was not misspelt by anybody."""
+    arguments.check_conf(conf, FORM)
+
+
 def test_a_run_that_an_asset_started_has_no_dates_and_needs_none() -> None:
     """It goes up to the low watermark, as configured."""
     run = Run.of(context("asset_triggered", None))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from lowtide_airflow import report
@@ -44,7 +46,14 @@ def test_a_choice_of_no_batches_fails_at_once(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(
         AirflowFailException, match=r"\[lowtide\] batches is 0; give 1 or more, or leave it out for 300"
     ):
-        choose_tables.function("", {"tables": []})
+        choose_tables.function("", {"tables": []}, dag=SimpleNamespace(params={}), dag_run=SimpleNamespace(conf={}))
+
+
+def test_a_misspelt_key_of_conf_chooses_no_table() -> None:
+    """It would choose all of them: Airflow itself lets any key pass."""
+    dag, run = SimpleNamespace(params={"tables": [], "execute": False}), SimpleNamespace(conf={"table": ["orders"]})
+    with pytest.raises(AirflowFailException, match=r"'table' \(tables may be meant\)"):
+        choose_tables.function("", {"tables": [], **run.conf}, dag=dag, dag_run=run)
 
 
 def a_summary(**changes: object) -> Summary:

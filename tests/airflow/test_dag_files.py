@@ -166,6 +166,11 @@ def test_every_job_sits_in_the_one_slot_pool(dag: DAG) -> None:
     assert [(task.pool, task.pool_slots) for task in tasks] == [(POOL, 1)] * len(tasks)
 
 
+def test_every_job_refuses_what_its_form_does_not_have(dag: DAG) -> None:
+    """A misspelt key of a trigger's conf would be ignored, and the job would act on more than was meant."""
+    assert all(getattr(task, "only_form", None) or task.partial_kwargs["only_form"] for task in job_tasks(dag))
+
+
 def test_the_page_says_what_each_kind_of_run_means(dag: DAG) -> None:
     """Scheduled, backfilled, by hand; and which pool must be there."""
     # What only looks has nothing to execute.

@@ -20,7 +20,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.execution_time.timeout import timeout
 from lowtide_airflow import approved
 from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
-from test_arguments import DAY, context
+from test_arguments import DAY, FORM, context
 
 from lowtide.run.summary import Counts, Summary, TableReport
 
@@ -66,7 +66,9 @@ class Ran:
             xcom_pull=lambda task_ids, **_: left.get(task_ids),
         )
         events: Any = defaultdict(SimpleNamespace)
-        operator.execute({**context(kind, conf, DAY), "ti": ti, "outlet_events": events})  # type: ignore[typeddict-item]
+        dag = SimpleNamespace(params=FORM)
+        known = {**context(kind, conf, DAY), "dag": dag, "ti": ti, "outlet_events": events}
+        operator.execute(known)  # type: ignore[arg-type]
         self.outlets = list(operator.outlets)
         self.told = dict(events)
 
@@ -92,6 +94,15 @@ def test_a_job_works_on_the_store_of_its_dag(monkeypatch: pytest.MonkeyPatch, tm
         Ran(monkeypatch, "manual", None)
     monkeypatch.setenv("LOWTIDE_CONFIG", str(file))
     assert "--config" not in Ran(monkeypatch, "manual", None).arguments
+
+
+def test_a_misspelt_key_of_conf_starts_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Lowtide's own DAGs; a DAG of somebody's own may take what it likes."""
+    conf = {"execute": True, "table": ["orders"]}
+    with pytest.raises(AirflowFailException, match=r"'table' \(tables may be meant\)"):
+        Ran(monkeypatch, "manual", conf, only_form=True)
+    assert "--execute" in Ran(monkeypatch, "manual", {**FORM, "execute": True}, only_form=True).arguments
+    assert "--execute" in Ran(monkeypatch, "manual", conf).arguments
 
 
 @pytest.mark.parametrize("kind", ["manual", "scheduled", "backfill"])
