@@ -8,6 +8,7 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -387,6 +388,27 @@ def test_what_the_page_gets_is_made_once_of_a_reading_and_not_on_the_event_loop(
         answers.of(reading, "", [""])
     answers.of(None, "", ["", "east"])
     assert len(made_on) == 1 + 4, "another reading, none at all, and another store to choose from are made anew"
+
+
+@pytest.mark.usefixtures("manager")
+def test_who_reads_again_sees_what_is_there_now(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the reading of before, while the new one comes; of a store that takes its time that one, after a moment."""
+    readings = iter([NOW, NOW + timedelta(hours=1)])
+    hangs = threading.Event()
+
+    def reader() -> Latest:
+        at = next(readings, None)
+        if at is None:
+            hangs.wait(20)
+        return Latest(replace(seen(), at=at or NOW + timedelta(days=1)), Config())
+
+    monkeypatch.setattr(web, "Reader", lambda _: reader)
+    monkeypatch.setattr(web, "Cached", partial(Cached, patience=0.5))
+    monkeypatch.setenv("AIRFLOW__LOWTIDE__PAGE_SECONDS", "0")
+    client = TestClient(app)
+    shown = [client.get("/data").json()["at"] for _ in range(3)]
+    hangs.set()
+    assert shown == [NOW.isoformat(), *[(NOW + timedelta(hours=1)).isoformat()] * 2]
 
 
 def test_each_store_has_its_data(

@@ -114,7 +114,9 @@ def _page(known: Stores) -> APIRouter:
         chosen = names[0] if store is None else store
         if chosen not in names:
             raise HTTPException(404, f"no store {chosen}")
-        return Response(answers.of(known.of(chosen).get(), chosen, names), media_type="application/json")
+        # Fresh: who comes back after an hour, or asks to read again, is not shown what was read before.
+        latest = known.of(chosen).get(fresh=True)
+        return Response(answers.of(latest, chosen, names), media_type="application/json")
 
     @pages.get("/plotly.js")
     def plotly() -> FileResponse:
