@@ -27,6 +27,7 @@ from test_page import NOW, seen
 from lowtide.cleaning.commit_count import CommitCount
 from lowtide.config import Config
 from lowtide.health import Reading
+from lowtide.run.summary import APPROVED_BY
 from lowtide.tables.consent import Pause
 
 pytestmark = pytest.mark.needs("browser")
@@ -52,7 +53,9 @@ class Site(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         name = self.path.partition("?")[0].removeprefix("/lowtide/")
         file = PLOTLY if name == "plotly.js" else WEB / (name or "index.html")
-        if name == "data":
+        if name == "data" and self.shown.get("away"):
+            self.send_error(503)
+        elif name == "data":
             names = self.shown.get("stores", [""])
             chosen = parse_qs(urlsplit(self.path).query, keep_blank_values=True).get("store", names)[0]
             data = view(Latest(self.shown["seen"], Config())) | {"store": chosen, "stores": names}
@@ -102,7 +105,7 @@ class Desk:
         dags: Sequence[str] = (),
         query: str = "",
     ) -> Page:
-        self._shown |= {"seen": store, "stores": list(stores), "dags": list(dags)}
+        self._shown |= {"seen": store, "stores": list(stores), "dags": list(dags), "away": False}
         for context in self._browser.contexts:
             context.close()
         self.errors.clear()
@@ -116,6 +119,10 @@ class Desk:
     def next(self, store: Reading) -> None:
         """What the page finds when it asks again."""
         self._shown["seen"] = store
+
+    def away(self) -> None:
+        """Airflow has nothing for the page any more."""
+        self._shown["away"] = True
 
     def _note(self, message: ConsoleMessage) -> None:
         if message.type == "error":
@@ -239,6 +246,29 @@ def test_a_store_is_chosen_where_there_are_several(desk: Desk) -> None:
     expect(choice.locator("option")).to_have_text(["of LOWTIDE_CONFIG", "east", "east-2"])
     expect(desk.show(seen()).get_by_label("Store")).to_be_hidden()
     assert desk.errors == []
+
+
+def test_health_is_unknown_while_airflow_does_not_answer(desk: Desk) -> None:
+    """What was read before stays, with its time; that all is well is not said any more."""
+    page = desk.show(seen())
+    read = page.locator("#asof").inner_text()
+    assert read.startswith("read 2026-03-10 12:00")
+    desk.away()
+    page.get_by_role("button", name="Read again").click()
+    expect(page.locator("#health")).to_have_class("unknown")
+    expect(page.locator("#health")).to_contain_text("Airflow does not answer (Airflow answered 503)")
+    expect(page.locator("#health")).not_to_contain_text("✓")
+    expect(page.locator("#asof")).to_have_text(read)
+    expect(page.locator("#runs")).to_be_visible()
+
+
+def test_who_ran_a_job_is_read_without_a_mouse(desk: Desk) -> None:
+    """It stands in the table, not behind a pointer that rests on it; by whom a plan was approved, too."""
+    (ran,) = seen().runs
+    by = {"user": "ann", "host": "edge1", "lowtide": "0.2.0", "config": "lowtide.yaml"}
+    approved = {**ran, "by": by, "context": {**ran["context"], APPROVED_BY: "Bea Lee"}}
+    page = desk.show(replace(seen(), runs=(approved,)))
+    expect(page.locator("#runs tbody")).to_contain_text("ann@edge1, approved by Bea Lee, Lowtide 0.2.0")
 
 
 def test_of_thousands_of_tables_the_chart_shows_those_furthest_behind(desk: Desk) -> None:

@@ -169,7 +169,7 @@ function showRuns(data) {
   fill($("runs"), ["started", "job", ...counts.map((name) => [name, "right"]), ["seconds", "right"], "result", "log"],
     data.runs.map((run) => [
       [moment(run.started), "nowrap"],
-      el("span", { title: run.by }, run.job + (run.execute ? "" : " (dry run)")),
+      el("span", {}, run.job + (run.execute ? "" : " (dry run)"), ...(run.by ? [el("br"), el("span", { class: "small soft" }, run.by)] : [])),
       ...counts.map((name) => [number(run.counts[name]), run.execute ? "right" : "right soft"]),
       [run.seconds.toFixed(1), "right"],
       el("span", { class: run.state === "done" ? "good" : "bad" },
@@ -354,7 +354,7 @@ async function load() {
     if (!answer.ok) throw new Error(`Airflow answered ${answer.status}`);
     data = await answer.json();
   } catch (error) {
-    $("asof").textContent = `Airflow does not answer (${error.message})`;
+    unknown(`Airflow does not answer (${error.message}): how the store is, is not known.`);
     return;
   }
   if (store !== null && data.store !== store) return; // another was chosen meanwhile
@@ -380,6 +380,12 @@ function showStores(data) {
 /** The name of the store whose DAG it is: what stands before its dot, if that is a store's. */
 function storeOf(dag, names) {
   return names.find((name) => name && dag.startsWith(`${name}.`)) ?? "";
+}
+
+/** Say why the store's health is not known; what was read before stays, and so does its time. */
+function unknown(why) {
+  $("health").className = "unknown";
+  put($("health"), el("p", { class: "sentence" }, `? ${why}`));
 }
 
 function refuse(status) {
