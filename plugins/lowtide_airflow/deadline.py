@@ -53,14 +53,12 @@ async def late(context: Mapping[str, Any], store: str = "") -> str:
     Reads the store in a thread, and names the reason where that cannot be done. *context* is what Airflow passes:
     ``dag_run`` and ``deadline``; *store* is the name of the DAG's store.
     """
-    from lowtide.config import Config
-    from lowtide.health import assess
     from lowtide_airflow.metrics import Kind, Metric, emit
-    from lowtide_airflow.view import Reader
+    from lowtide_airflow.view import Reader, judged
 
     run, by = context["dag_run"], context["deadline"]["deadline_time"]
     latest = await asyncio.to_thread(Reader(store))
-    text = late_text(run["dag_id"], run["dag_run_id"], by, assess(latest.reading, latest.config or Config()))
+    text = late_text(run["dag_id"], run["dag_run_id"], by, judged(latest))
     log.error("%s", text)
     emit([Metric(Kind.COUNTER, f"lowtide.{run['dag_id']}.late", 1)], f"the late {run['dag_id']}")
     return text

@@ -6,22 +6,24 @@ integers), plain numbers for a counter.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
 from lowtide.config import Config
 from lowtide.errors import LowtideError
-from lowtide.health import Reading, TableStatus, assess, grouped, table_statuses
+from lowtide.health import Finding, Health, Reading, TableStatus, assess, grouped, table_statuses
 from lowtide.health.reader import read
 from lowtide.run.summary import ON_PAGE, ran_by
 from lowtide.values.clock import Clock, WorldClock, from_millis
 from lowtide.values.text import age_text, distance_text, moment_text, time_text, timestamp_text
 from lowtide_airflow import stores
 from lowtide_airflow.sections import SECTIONS
+from lowtide_airflow.stores import Store
 
 #: The gateway's time to answer, for the page: less than anybody waits.
 _SECONDS = 5
@@ -30,15 +32,19 @@ _STEPS = 60
 #: Tables drawn, those whose lowest region is furthest behind; all are told as rows.
 _DRAWN = 100
 _PROBLEMS = 3
+_NAMELESS = Store()
+#: What stands before a DAG's id in remedies, which do not know of Airflow's stores.
+_UNPAUSE = "airflow dags unpause "
 
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """What was read last, and, where that failed, what was read before."""
+    """What was read last of a store, and, where that failed, what was read before."""
 
     reading: Reading
     config: Config | None
     before: Reading | None = None
+    store: Store = _NAMELESS
 
 
 class Reader:
@@ -52,12 +58,14 @@ class Reader:
 
     def __call__(self) -> Latest:
         """Raises nothing."""
+        store = _NAMELESS
         try:
-            config = stores.store(self._store).load()
+            store = stores.store(self._store)
+            config = store.load()
         except LowtideError as error:
-            return Latest(Reading(datetime.now(UTC), unreachable=str(error)), None, self._before)
+            return Latest(Reading(datetime.now(UTC), unreachable=str(error)), None, self._before, store)
         reading = read(hurried(config), attempts=1)
-        latest = Latest(reading, config, self._before)
+        latest = Latest(reading, config, self._before, store)
         if not reading.unreachable:
             self._before = reading
         return latest
@@ -70,12 +78,33 @@ def hurried(config: Config) -> Config:
     return config.model_copy(update={"hbase": config.hbase.model_copy(update={"thrift": thrift})})
 
 
+def judged(latest: Latest) -> Health:
+    """How the store is, told to somebody who looks at several: of one with a name, commands name its configuration, and
+    DAGs bear its prefix. Copied into a shell, they would else act on the store of that shell.
+    """
+    health = assess(latest.reading, latest.config or Config())
+    if not latest.store.name:
+        return health
+    findings = tuple(_of_store(each, latest.store) for each in health.findings)
+    return replace(health, sentence=_with_prefix(health.sentence, latest.store), findings=findings)
+
+
+def _of_store(finding: Finding, store: Store) -> Finding:
+    file = f" --config {shlex.quote(str(store.file))}"
+    commands = tuple(each + file if each.startswith("lowtide ") else each for each in finding.commands)
+    return replace(finding, commands=commands, remedy=_with_prefix(finding.remedy, store))
+
+
+def _with_prefix(words: str, store: Store) -> str:
+    return words.replace(_UNPAUSE, f"{_UNPAUSE}{store.id('')}")
+
+
 def view(latest: Latest | None) -> dict[str, Any]:
     """The page's data; of a reading that is still under way only that."""
     if latest is None:
         return {"waiting": True}
     config = latest.config or Config()
-    health = assess(latest.reading, config)
+    health = judged(latest)
     shown = latest.before if latest.reading.unreachable and latest.before else latest.reading
     clock = shown.clock
     bound = shown.bound

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DeadlineReference
 from airflow.sdk.observability import stats
+from lowtide_airflow import view
 from lowtide_airflow.deadline import deadline, late, late_text
 from test_dag_files import ROOT
 
-from lowtide.health import Health, Level
+from lowtide.health import Health, Level, Reading
 from lowtide.health.findings import Cause, Finding, Severity
+from lowtide.run.summary import Summary
 
 CONTEXT = {
     "dag_run": {"dag_id": "orphan_cleanup", "dag_run_id": "scheduled__1"},
@@ -67,6 +69,16 @@ def test_the_words_end_with_the_commands_that_help() -> None:
     bad = late_text("d", "r", "then", Health(Level.ATTENTION, "It is stuck.", (finding,)))
     assert bad == "d has not ended well by then, its deadline: run r. It is stuck.\n    lowtide run orphan_cleanup"
     assert late_text("d", "r", "then", Health(Level.FINE, "All is well.", (finding,))).endswith("All is well.")
+
+
+def test_the_commands_act_on_the_store_of_the_late_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a store with a name they have its configuration: whoever is called has another one, or none."""
+    file = tmp_path / "east.yaml"
+    file.write_text("hbase: {zookeeper_quorum: zk1, thrift: {host: gateway}}\n")
+    monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", f'{{"east": "{file}"}}')
+    runs = (Summary("orphan_cleanup", "r1", True, 1_000, problems=["broken"]).to_json(),)
+    monkeypatch.setattr(view, "read", lambda *_, **__: Reading(datetime(2026, 3, 10, tzinfo=UTC), runs=runs))
+    assert asyncio.run(late(CONTEXT, "east")).endswith(f"--config {file}")
 
 
 def test_a_metrics_backend_that_fails_costs_a_warning(

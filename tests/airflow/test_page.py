@@ -23,6 +23,7 @@ from lowtide_airflow.cached import Cached
 from lowtide_airflow.links import PageLink
 from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.plugin import LowtidePlugin
+from lowtide_airflow.stores import Store
 from lowtide_airflow.view import Latest, Reader, hurried, log_link, marks, view
 from lowtide_airflow.web import application
 from test_dag_files import in_a_new_python
@@ -172,6 +173,22 @@ def test_a_hold_of_no_time_at_all_does_not_end_the_page() -> None:
     held = Hold("h1", "orders", 99999999999999999999999, "ann", "a slip", NOW, NOW + timedelta(hours=1))
     sections = view(Latest(replace(seen(world=True), holds=(held,)), Config()))["sections"]
     assert "99,999,999,999,999,999,999,999" in str(sections)
+
+
+def test_commands_of_a_store_with_a_name_act_on_that_store() -> None:
+    """Copied from the page into a shell: by its configuration; what is unpaused is its DAG. The nameless store's say
+    neither.
+    """
+    long_ago = replace(seen(), at=NOW + timedelta(days=30))
+    store = Store("east", Path("/etc/low tide/east.yaml"))
+    for latest, config, dag in (
+        (Latest(long_ago, Config(), store=store), " --config '/etc/low tide/east.yaml'", "east.orphan_cleanup"),
+        (Latest(long_ago, Config()), "", "orphan_cleanup"),
+    ):
+        found = [finding for group in view(latest)["findings"] for finding in group]
+        (overdue,) = (finding for finding in found if finding["what"] == "Nothing cleans")
+        assert overdue["commands"] == [f"lowtide run orphan_cleanup --execute{config}"]
+        assert f"(airflow dags unpause {dag})" in overdue["remedy"]
 
 
 def test_what_was_seen_stays_while_the_gateway_is_down() -> None:
