@@ -17,6 +17,7 @@ from lowtide.report.observation import Report
 from lowtide.report.page import render
 from lowtide.report.scans import commit_rows
 from lowtide.report.terminal import print_report
+from lowtide.run.writable import check_writable
 from lowtide.store.gateway import connect
 from lowtide.terminal.console import new_console
 
@@ -33,6 +34,7 @@ def report(
     ] = False,
 ) -> None:
     """Write an HTML page about the store as it is now: region watermarks, prune bound, what was done. Reads only."""
+    check_writable("--out", out)
     settings = configured(config)
     now = datetime.now(UTC)
     with connect(settings.hbase.thrift) as connection:
@@ -43,6 +45,6 @@ def report(
             store = replace(store, commit_table=commit_rows(connection, settings, past))
     done = tuple(job_run(summary, past) for summary in reading.runs)
     found = Report("The store as it is now", now, store, days=past, runs=done)
-    out.write_text(render(found), "utf-8")
     print_report(console, found)
+    out.write_text(render(found), "utf-8")
     console.print(f"The page: {out}", soft_wrap=True)

@@ -20,6 +20,7 @@ from lowtide.run import approval
 from lowtide.run.approval import Approved
 from lowtide.run.jobs import INSPECTIONS, JOBS
 from lowtide.run.options import options_of, takes
+from lowtide.run.writable import check_writable
 from lowtide.values.durations import parse_duration, parse_time
 
 #: What runs read of options that their job does not take.
@@ -100,7 +101,7 @@ def understood(job: str, options: argparse.Namespace, run: str, now: datetime) -
 
     Raises:
         UsageError: a time, a duration or a pair that cannot be read; times that cannot be meant; a file that holds no
-            plan, or a plan for a run that does not act.
+            plan, or a plan for a run that does not act; a file to write that cannot be written.
     """
     start, end = (
         parse_time(text, name) if text else None for name, text in (("--from", options.start), ("--to", options.end))
@@ -108,6 +109,9 @@ def understood(job: str, options: argparse.Namespace, run: str, now: datetime) -
     request = Request(run, now, start, end, options.full)
     request.check()
     _check_rates(job, options)
+    for option in options_of(job):
+        if option.writes and (file := getattr(options, option.attribute)):
+            check_writable(option.name, file)
     context = dict(_pair(text) for text in options.context)
     return Asked(request, _grace(options.grace), context, _approved(job, options))
 

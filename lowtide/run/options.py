@@ -30,7 +30,8 @@ class Option:
 
     *text* explains it, in a sentence without a full stop. *metavar* names its value; without one it is a switch.
     *parse* makes the value of what was written, and raises a ValueError that says what is expected. *into* is the
-    attribute that holds it, if not its own name. *panel* is where help shows it, if not among the others.
+    attribute that holds it, if not its own name. *panel* is where help shows it, if not among the others. *writes*: it
+    names a file that the job writes when its work is over.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Option:
     several: bool = False
     into: str = ""
     panel: str = ""
+    writes: bool = False
 
     @property
     def attribute(self) -> str:
@@ -161,12 +163,12 @@ OPTIONS = (
     Option("--rate", "read at most so many cells a second, all tasks together", _READING, "CELLS", _rate),
     Option("--write-rate", "write at most so many mutations a second", WRITING, "MUTATIONS", _rate),
     Option("--snapshot", "read HBase snapshots, made for it and dropped, not the live tables", ("survey",)),
-    Option("--json", "write what was found there, as JSON", INSPECTIONS, "FILE", Path),
+    Option("--json", "write what was found there, as JSON", INSPECTIONS, "FILE", Path, writes=True),
     Option("--show", "the cells that this run put aside", ("sideline",), "RUN"),
     Option("--first", "at most so many of them, 100 if left out", ("sideline",), "N", _count),
     Option("--row", r"a row, as HBase's shell writes it: \xNN is a byte", ("sideline", "why"), "ROW"),
-    Option("--html", "write a page there", ("survey",), "FILE", Path),
-    Option("--before", "write there what random read points show", ("verify",), "FILE", Path),
+    Option("--html", "write a page there", ("survey",), "FILE", Path, writes=True),
+    Option("--before", "write there what random read points show", ("verify",), "FILE", Path, writes=True),
     Option("--after", "compare with what --before wrote there", ("verify",), "FILE", Path),
     Option("--as-configured", "act on the tables whose mode is execute", _WORKING, panel=FOR_PROGRAMS),
     Option(
@@ -188,7 +190,9 @@ OPTIONS = (
         several=True,
         panel=FOR_PROGRAMS,
     ),
-    Option("--summary", "write the summary there, as JSON", metavar="FILE", parse=Path, panel=FOR_PROGRAMS),
+    Option(
+        "--summary", "write the summary there, as JSON", metavar="FILE", parse=Path, panel=FOR_PROGRAMS, writes=True
+    ),
 )
 
 

@@ -52,10 +52,10 @@ LEAST_WINDOW = timedelta(hours=1)
 def survey(run: Run) -> None:
     """The job ``survey``."""
     found = take(run)
+    print_survey(new_console(), found)
     for path, content in ((run.options.json, found.to_json), (run.options.html, lambda: render(found))):
         if path is not None:
             path.write_text(content(), "utf-8")
-    print_survey(new_console(), found)
 
 
 def take(run: Run) -> Survey:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -133,6 +134,34 @@ def test_a_plan_is_read_before_anything_starts(tmp_path: Path) -> None:
     file.write_text("{}")
     with pytest.raises(UsageError, match="is no summary of a run"):
         asked("history_gc", "--execute", "--approved", str(file))
+
+
+@pytest.mark.parametrize(
+    ("job", "option"),
+    [(job, o.name) for job in ("survey", "verify", "orphan_cleanup") for o in options_of(job) if o.writes],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(job: str, option: str, tmp_path: Path) -> None:
+    """It may take hours, and what was found would be lost."""
+    (tmp_path / "file").touch()
+    for file, said in (
+        (tmp_path / "none" / "found", f"{option} .*: there is no folder .*none"),
+        (tmp_path / "file" / "found", f"{option} .*: there is no folder .*file"),
+        (tmp_path, f"{option} .*: it is a folder"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            asked(job, option, str(file))
+    asked(job, option, str(tmp_path / "file"))
+    asked(job, option, str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_file_that_belongs_to_others_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what the system says of this user; who may write to the file need not to the folder."""
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) == tmp_path / "mine")
+    (tmp_path / "mine").touch()
+    asked("survey", "--json", str(tmp_path / "mine"))
+    with pytest.raises(UsageError, match=r"--json .*theirs: this user may not write there"):
+        asked("survey", "--json", str(tmp_path / "theirs"))
 
 
 @pytest.mark.parametrize("share", ["0", "1.5", "-1", "nan", "half"])

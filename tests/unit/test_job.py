@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import time
 from contextlib import nullcontext
@@ -9,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from lowtide_spark import survey
 from lowtide_spark.frames.store import told
 from lowtide_spark.run import job as program
 from py4j.protocol import Py4JError
@@ -67,6 +69,31 @@ def test_a_run_whose_summary_is_not_kept_ends_red(
     file = tmp_path / "summary.json"
     assert program.run_job("balances", lambda _: None, [*nothing_there, "--summary", str(file)]) == 1
     assert json.loads(file.read_text())["problems"] == ["the summary is not in the state table: HBase does not answer"]
+
+
+def test_a_summary_that_cannot_be_written_is_told_all_the_same(
+    nothing_there: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On the terminal, with why: of a full disk nothing was known before the run."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Summary, "write", full)
+    given = [*nothing_there, "--summary", str(tmp_path / "s.json")]
+    assert program.run_job("survey", lambda _: None, given, read_only=True) == 1
+    assert "s.json: No space left on device" in "".join(capsys.readouterr())
+
+
+def test_what_was_found_is_printed_before_it_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So that a disk that is full takes nothing away from who reads it."""
+    shown: list[object] = []
+    monkeypatch.setattr(survey, "take", lambda _: SimpleNamespace(to_json=lambda: "{}"))
+    monkeypatch.setattr(survey, "print_survey", lambda _, found: shown.append(found))
+    options = SimpleNamespace(json=tmp_path / "none" / "found.json", html=None)
+    with pytest.raises(FileNotFoundError):
+        survey.survey(SimpleNamespace(options=options))  # type: ignore[arg-type]
+    assert shown
 
 
 @pytest.mark.parametrize("behind", [True, False])

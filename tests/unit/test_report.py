@@ -6,7 +6,9 @@ import json
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
+from importlib import import_module
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lowtide.config import Config
-from lowtide.errors import StoreError
+from lowtide.errors import StoreError, UsageError
 from lowtide.health import Reading
 from lowtide.report import (
     Bank,
@@ -349,3 +351,13 @@ def test_a_report_shows_what_was_read_of_the_store() -> None:
     assert contents.observation(Reading(NOW, low_watermark=0)) == Observation(NOW, 0)
     with pytest.raises(StoreError, match="no such row"):
         contents.observation(Reading(NOW, low_watermark_problem="no such row"))
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_the_store_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not when all is read."""
+    command = import_module("lowtide.cli.report")  # the package has its function under that name
+    monkeypatch.setattr(command, "connect", lambda _: pytest.fail("the store was read"))
+    with pytest.raises(UsageError, match=r"--out .*none/page.html: there is no folder"):
+        command.report(tmp_path / "none" / "page.html")

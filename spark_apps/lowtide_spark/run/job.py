@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from lowtide.config import Config, Rate, load, source
@@ -97,8 +98,8 @@ def run_job(
         code = max(code, _end_entry(run, code))
     if run is not None and not read_only and not _keep(run):
         code = code or 1
-    if options.summary:
-        summary.write(options.summary)
+    if options.summary and not _written(summary, options.summary):
+        code = code or 1
     report(summary, problems_only=read_only)
     return code
 
@@ -120,6 +121,16 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     run = Run(options, config, store, asked.request, summary, asked.approved, phase_started=began)
     run.phase("start")  # Spark's own start is most of it
     return run
+
+
+def _written(summary: Summary, file: Path) -> bool:
+    """Whether its file has the summary; where not, what the run did is told all the same."""
+    try:
+        summary.write(file)
+    except OSError as error:
+        summary.problems.append(f"the summary cannot be written to {file}: {error.strerror}")
+        return False
+    return True
 
 
 def _sweep(run: Run) -> None:

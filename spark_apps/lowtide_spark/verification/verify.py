@@ -36,12 +36,13 @@ def verify(run: Run) -> None:
     found, look = Verification(run.request.run), Look.of(run)
     with progress(run.store.spark, "verify"):
         _check(run, found, look)
-    if run.options.json is not None:
-        run.options.json.write_text(found.to_json(), "utf-8")
     for line in _lines(found):
         print(line, flush=True)
     run.summary.problems += [f"{v.table}: {v}" if v.table else str(v) for v in found.violations]
     run.summary.figures["violations"] = sum(v.number for v in found.violations)
+    look.write(run, found)
+    if run.options.json is not None:
+        run.options.json.write_text(found.to_json(), "utf-8")
     if found.unseen and not found.violations:
         raise StoreError("; ".join(found.unseen))
     run.summary.problems += found.unseen
@@ -71,7 +72,6 @@ def _check(run: Run, found: Verification, look: Look) -> None:
             read_points.compare(run, found, tables, claimed, look)
         with _part(found, "what was said of transactions"):
             proven.compare(run, found, tables, look)
-        look.write(run, found)
         run.phase("read points")
 
 
