@@ -6,6 +6,7 @@ import sys
 from typing import NoReturn
 
 from lowtide.errors import LowtideError
+from lowtide.terminal.console import prepare_streams
 
 #: What to do where the store stopped answering in the middle of a command.
 _THEN = (
@@ -16,6 +17,7 @@ _THEN = (
 
 def main() -> None:
     """Run the command line; an error meant for people is one message, not a traceback."""
+    prepare_streams()
     # Here: who takes one module of this package, as the lab does, is not to load every command with it.
     from lowtide.cli.app import app
 

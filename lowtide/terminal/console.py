@@ -5,12 +5,26 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from io import TextIOWrapper
 
 from rich.console import Console
 
 #: Tells a process whose output passes through another, as a driver's through its JVM, that it ends on a terminal, and
 #: how many columns that has.
 VARIABLE = "LOWTIDE_TERMINAL"
+
+
+def prepare_streams() -> None:
+    """Make it safe to print, and to ask, whatever this process was started with. A character that the terminal's
+    encoding does not have is printed as its number; a stream that was closed is one that takes all, or has nothing.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it stays open
+        elif mode == "w" and isinstance(stream, TextIOWrapper):
+            # No question mark: that is the sign of a health that is not known, and CSV would lose what it stands for.
+            stream.reconfigure(errors="backslashreplace")
 
 
 def new_console(*, stderr: bool = False) -> Console:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,7 +16,9 @@ from click.testing import Result
 from rich.console import Console
 from typer.testing import CliRunner
 
+from lowtide import cli
 from lowtide.cli.app import app
+from lowtide.cli.output import Output, answer
 from lowtide.cli.runs import done_text, print_runs
 from lowtide.history.mark import Hold
 from lowtide.report.observation import Observation, RegionMark
@@ -23,7 +26,7 @@ from lowtide.report.terminal import regions
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.store.records import Bound
 from lowtide.store.state import StateStore
-from lowtide.terminal.console import new_console
+from lowtide.terminal.console import asks, new_console, note
 from tests.unit.test_health import a_run, blocker, healthy
 from tests.unit.test_health_history import gc_run, store
 from tests.unit.test_health_history import hold as a_hold
@@ -51,6 +54,36 @@ def say(tmp_path: Path, *arguments: str, answer: str = "") -> Result:
     file = tmp_path / "lowtide.yaml"
     file.write_text("")
     return CliRunner().invoke(app, [*arguments, "--config", str(file)], input=answer, env={"COLUMNS": "400"})
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "iso-8859-1"])
+def test_a_terminal_without_utf_8_is_told_what_it_can_show(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A character that it lacks is its number: the command does not end on it, and no sign becomes another."""
+    there = TextIOWrapper(BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", there)
+    monkeypatch.setattr("lowtide.cli.app.app", lambda: new_console().print("✓ all is well"))
+    cli.main()
+    there.flush()
+    assert cast("BytesIO", there.buffer).getvalue() == b"\\u2713 all is well\n"
+
+
+def test_streams_that_were_closed_take_all_and_ask_nobody(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Such as `lowtide runs --output csv >&-`; a note does not go to stdout because stderr is closed."""
+    for name in ("stdin", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+
+    def command() -> None:
+        note("beside the answer")
+        answer(Output.CSV, list, ["table"], lambda: [{"table": "orders", "asks": asks()}], lambda: None)
+
+    monkeypatch.setattr("lowtide.cli.app.app", command)
+    cli.main()
+    assert capfd.readouterr().out == "table\norders\n"
+    monkeypatch.setattr(sys, "stdout", None)
+    cli.main()
+    assert capfd.readouterr().out == ""
 
 
 def test_a_narrow_terminal_cuts_nothing_from_a_hold(

@@ -21,6 +21,7 @@ from lowtide.run.summary import Summary, here
 from lowtide.store.gateway import failures, is_failure, no_answer, text_of
 from lowtide.store.ports import nobody_answers
 from lowtide.store.state import opened
+from lowtide.terminal.console import prepare_streams
 from lowtide.values.clock import millis
 from lowtide.values.skew import MARGIN
 from lowtide_spark.frames import audit_log, owner, sideline
@@ -51,6 +52,7 @@ def run_job(
     *read_only*: the job writes nothing to the store, the summary neither. *blind*: the least exit code of a job that
       could not do its work.
     """
+    prepare_streams()
     try:
         options = arguments(job, argv)
     except UsageError as error:  # there is nowhere yet to put a summary
