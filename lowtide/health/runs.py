@@ -80,7 +80,7 @@ def _dag_run(run: Mapping[str, Any]) -> str:
     return str(run["context"].get("run_id") or run["run"])
 
 
-def failures(reading: Reading, _: Config) -> Iterator[Finding]:
+def failures(reading: Reading, config: Config) -> Iterator[Finding]:
     """What the last runs that acted left undone, job by job."""
     acted = [  # wrong money is a finding of its own
         # What is kept apart comes last: a run that was read is newer, or the same, and says whether that is over.
@@ -90,11 +90,11 @@ def failures(reading: Reading, _: Config) -> Iterator[Finding]:
     ]
     for job in dict.fromkeys(r["job"] for r in acted):
         runs = [r for r in acted if r["job"] == job]
-        yield from _failed_tables(job, runs, reading)
+        yield from _failed_tables(job, runs, reading, config)
         yield from _failed_as_a_whole(job, runs)
 
 
-def _failed_tables(job: str, runs: Sequence[Mapping[str, Any]], reading: Reading) -> Iterator[Finding]:
+def _failed_tables(job: str, runs: Sequence[Mapping[str, Any]], reading: Reading, config: Config) -> Iterator[Finding]:
     for table in sorted({t["table"] for r in runs for t in r["tables"]}):
         if reading.listed and table not in reading.listed:
             continue  # dropped since
@@ -103,7 +103,7 @@ def _failed_tables(job: str, runs: Sequence[Mapping[str, Any]], reading: Reading
         if failing:
             newest = failing[0][1]
             problems = list(newest["problems"]) or [f"{newest['counts']['failed']} mutations failed"]
-            again = f"lowtide run {job}{_for_table(job, table)} --execute"
+            again = f"lowtide run {job}{_for_table(job, table, config)} --execute"
             yield _failed(job, table, problems, from_millis(failing[-1][0]["started"]), again)
 
 
@@ -129,8 +129,12 @@ def _failed(job: str, table: str | None, problems: Sequence[str], since: datetim
     )
 
 
-def _for_table(job: str, table: str) -> str:
-    return f" --table {table}" if job in ("orphan_cleanup", "history_gc") else ""
+def _for_table(job: str, table: str, config: Config) -> str:
+    """The option, where *job* takes that table by name: the commit table, in which a cleanup puts marks, is never its
+    own to clean.
+    """
+    named = job in ("orphan_cleanup", "history_gc") and table not in config.own_tables
+    return f" --table {table}" if named else ""
 
 
 def overdue(reading: Reading, config: Config) -> Iterator[Finding]:

@@ -338,6 +338,14 @@ def test_a_failed_table_stays_failed_until_it_is_done() -> None:
     assert Cause.FAILED not in {f.cause for f in assess(dropped, ACTING).findings}
 
 
+def test_what_failed_in_a_table_that_no_run_takes_by_name_is_done_by_one_on_all() -> None:
+    """A cleanup puts marks into the commit table, and refuses it as a table to clean."""
+    failed = a_run("orphan_cleanup", HOUR, OMID_COMMIT_TABLE="2 mutations failed")
+    finding = only(assess(healthy(runs=(failed,)), ACTING), Cause.FAILED)
+    assert finding.tables == ("OMID_COMMIT_TABLE",)
+    assert finding.commands[-1] == "lowtide run orphan_cleanup --execute"
+
+
 def test_a_failed_run_is_made_up_for_by_the_next_one_only() -> None:
     """Of the tasks of one DAG run, one that is done does not make up for one that is not."""
     failed = a_run("orphan_cleanup", DAY, "the oracle does not answer", dag_run="mon")
