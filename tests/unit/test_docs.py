@@ -148,6 +148,17 @@ def test_commands_that_pages_show_are_known(page: Path) -> None:
         assert not unknown, f"{page.name}: lowtide {' '.join(words)}: {unknown}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_commands_that_pages_show_can_be_given(page: Path) -> None:
+    """What is shown with options has those that the command must have; without any it is only named."""
+    for words in commands(page):
+        command, arguments = called(words)
+        given = {a.partition("=")[0] for a in arguments if a.startswith("--")}
+        needed = [p.opts for p in getattr(command, "params", ()) if p.required and p.param_type_name == "option"]
+        lacking = [opts[0] for opts in needed if given and not given & {*opts, "--help"}]
+        assert not lacking, f"{page.name}: lowtide {' '.join(words)}: it needs {', '.join(lacking)}"
+
+
 def test_pictures_are_for_everybody() -> None:
     """Each has words for those who do not see it, follows the dark theme, and loads nothing."""
     pictures = sorted(DOCS.rglob("*.svg"))
