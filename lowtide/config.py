@@ -355,7 +355,7 @@ class State(_Section):
         Raises:
             UsageError: it is such a path, and the executors are not all on this machine.
         """
-        if "://" not in self.sideline and not master.startswith("local"):
+        if "://" not in self.sideline and not is_local(master):
             msg = (
                 f"state.sideline is {self.sideline}, a folder of one machine, and Spark's executors run elsewhere "
                 f"({master}): each would put aside on its own disk. Give a URL that all of them reach, such as "
@@ -624,6 +624,11 @@ class Config(_Section):
     def key_of(self, table: str, setting: str) -> str:
         """Where the file says a table's setting."""
         return f"tables.{table}.{setting}" if setting in self.tables.get(table, {}) else f"defaults.{setting}"
+
+
+def is_local(master: str) -> bool:
+    """Whether all executors of Spark's *master* are on this machine."""
+    return master == "local" or master.startswith(("local[", "local-cluster["))
 
 
 def _half_a_rate(rate: Rate, *where: str) -> list[InitErrorDetails]:

@@ -6,18 +6,15 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lowtide import paths
+from lowtide.config import Config, is_local
 from lowtide.errors import UsageError
 from lowtide.run import classic, deploy, installation, keytabs, rate, tokens
 from lowtide.run.jobs import JOBS
 from lowtide.run.pins import contradictions
 from lowtide.sources import site
-
-if TYPE_CHECKING:
-    from lowtide.config import Config
 
 #: By which executors that are programs of their own ask the driver for their turn, where a run keeps to a rate.
 _PACING = "lowtide.connector.PacePlugin"
@@ -67,13 +64,12 @@ def job_conf(config: Config, master: str | None = None, arguments: Sequence[str]
     # A driver on this machine alone needs no address that others can reach.
     here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     where = master or config.spark.master
-    is_here = where.startswith("local")
     is_alone = where == "local" or where.startswith("local[")
     plugins = config.spark.conf.get("spark.plugins", "")
     # Only then: an executor without the connector ends over it, before a check can say what it lacks.
     paced = {"spark.plugins": ",".join(filter(None, (plugins, _PACING)))} if rate.asked(config, arguments) else {}
     return {
-        **(here if is_here else {}),
+        **(here if is_local(where) else {}),
         # The program's Python is this one, whatever comes first on PATH; executors run none.
         "spark.pyspark.driver.python": sys.executable,
         # Over what the defaults of this Spark may say: of a session of Spark Connect a job can use nothing.

@@ -36,7 +36,7 @@ from lowtide_airflow.links import PageLink
 from lowtide_airflow.settings import number
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import Connection, Context
 
 __all__ = [
     "SUMMARY_KEY",
@@ -152,7 +152,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         try:
             # What its driver listens on follows from where the job goes, not from what is configured for others.
             connection = BaseHook.get_connection(self._conn_id)
-            master = connection.host or connection.conn_type or master
+            master = _master(connection)
             extra = connection.extra_dejson or {}
             program, mode = extra.get("spark-binary"), extra.get("deploy-mode")
         except AirflowNotFoundException:
@@ -275,6 +275,15 @@ class LowtideSparkOperator(SparkSubmitOperator):
         if process and process.returncode == _USAGE:
             return AirflowFailException(text)
         return AirflowException(text)
+
+
+def _master(connection: Connection) -> str:
+    """The master that the provider makes of a *connection*: its host, or, where that is a host alone, with its type and
+    port.
+    """
+    host = connection.host or ""
+    whole = connection.conn_type == "spark" and host and ("://" in host or not connection.port)
+    return (host if whole else f"{connection.conn_type}://{host}") + (f":{connection.port}" if connection.port else "")
 
 
 def _index(context: Context) -> int:

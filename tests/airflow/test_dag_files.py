@@ -15,11 +15,12 @@ from typing import Any
 import pendulum
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk import DAG
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.sdk import DAG, BaseHook
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
-from lowtide_airflow.operator import LowtideSparkOperator
+from lowtide_airflow.operator import LowtideSparkOperator, _master
 from lowtide_airflow.stores import Store
 
 from lowtide.config import CONFIG_VARIABLE, Config, Spark
@@ -65,11 +66,20 @@ def test_a_job_goes_where_the_connection_says(monkeypatch: pytest.MonkeyPatch) -
     """
     operator = LowtideSparkOperator(task_id="clean", job="orphan_cleanup")
     config = Config(spark=Spark(master="local[2]", connector_class_path=["connector.jar"]))
-    for host, listens in (("yarn", None), ("local[1]", "127.0.0.1")):
+    for given, listens in (
+        ({"host": "yarn"}, None),
+        ({"host": "local[1]"}, "127.0.0.1"),
+        ({"host": "localhost", "port": 7077}, None),
+        ({"host": "spark://localhost", "port": 7077}, None),
+        ({"host": "spark://spark:7077"}, None),
+        ({"conn_type": "yarn"}, None),
+    ):
         operator.conf = None
-        monkeypatch.setenv("AIRFLOW_CONN_SPARK_LOWTIDE", json.dumps({"conn_type": "spark", "host": host}))
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_LOWTIDE", json.dumps({"conn_type": "spark", **given}))
         operator._prepare(config)
         assert operator.conf.get("spark.driver.host") == listens
+        there = BaseHook.get_connection("spark_lowtide")
+        assert _master(there) == SparkSubmitHook(conn_id="spark_lowtide")._resolve_connection()["master"]
 
 
 def test_every_file_loads(bag: DagBag) -> None:

@@ -319,6 +319,8 @@ def test_a_bad_value_is_told_once_and_as_people_write_it(text: str, line: str) -
     ("sideline", "master", "refused"),
     [
         ("/var/sideline", "local[4]", False),
+        ("/var/sideline", "local-cluster[2,1,1024]", False),
+        ("/var/sideline", "localhost:7077", True),
         ("/var/sideline", "yarn", True),
         ("/var/sideline", "spark://host:7077", True),
         ("hdfs://ns/sideline", "yarn", False),
