@@ -66,8 +66,10 @@ class LowtideSparkOperator(SparkSubmitOperator):
     the same run name and leaves out what the first try has recorded. Bad arguments or configuration fail without a
     retry.
 
-    It does not free the worker while Spark works, and it does not survive the worker's death: the driver is killed with
-    it, and since every action of a job is safe by itself the retry goes on from there.
+    It does not free the worker while Spark works, and it does not survive the worker's death: since every action of a
+    job is safe by itself, the retry goes on from there. A task that is told to end ends the driver first. One that is
+    killed (``SIGKILL``, no memory left) leaves the driver at its work, unless its container goes too: the retry
+    overtakes it, table by table, and who wants it gone sooner ends it on that host (docs/operating.md).
 
     :param job: name of the job, see docs/jobs.md
     :param store: which of ``stores`` of the section ``[lowtide]`` (:mod:`lowtide_airflow.stores`); empty: that of
