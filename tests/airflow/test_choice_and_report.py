@@ -8,6 +8,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from lowtide_airflow import report
 from lowtide_airflow.choice import choose_tables
+from lowtide_airflow.factory import lowtide_dags
 from lowtide_airflow.tables import candidates
 
 from lowtide.config import Config
@@ -50,10 +51,12 @@ def test_a_choice_of_no_batches_fails_at_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_misspelt_key_of_conf_chooses_no_table() -> None:
-    """It would choose all of them: Airflow itself lets any key pass."""
-    dag, run = SimpleNamespace(params={"tables": [], "execute": False}), SimpleNamespace(conf={"table": ["orders"]})
+    """It would choose all of them: Airflow itself lets any key pass. Airflow puts in DAG and run."""
+    dag = lowtide_dags(dags=["history_gc"])["history_gc"]
+    conf = {"table": ["orders"], "execute": True}
+    context = {"dag": dag, "dag_run": SimpleNamespace(conf=conf), "params": {"tables": [], **conf}}
     with pytest.raises(AirflowFailException, match=r"'table' \(tables may be meant\)"):
-        choose_tables.function("", {"tables": [], **run.conf}, dag=dag, dag_run=run)
+        dag.get_task("choose_tables").execute(context)
 
 
 def a_summary(**changes: object) -> Summary:
