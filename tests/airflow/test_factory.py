@@ -155,7 +155,7 @@ def test_a_store_with_a_name_is_that_of_its_file_and_no_other(
     assert "orphan_cleanup" in lowtide_dags("orders-test"), "the others go on"
     (task,) = job_tasks(lowtide_dags("orders-prod", dags=["watermark_collection"])["watermark_collection"])
     with pytest.raises(AirflowFailException, match=said):
-        task.execute(context("scheduled", None))
+        task.execute({**context("scheduled", None), "dag": task.dag})
     assert re.search(said, Reader("orders-prod")().reading.unreachable)
     monkeypatch.setenv("AIRFLOW_CONN_ORDERS", json.dumps({"conn_type": "hbase", "extra": {"store": "orders-prod"}}))
     with pytest.raises(UnnamedStoreError, match=said):
@@ -177,7 +177,7 @@ def test_where_stores_have_names_none_is_meant_without_one(
     with pytest.raises(UnnamedStoreError, match=said):
         HBaseHook().config()
     with pytest.raises(AirflowFailException, match=said):
-        task.execute(context("scheduled", None))
+        task.execute({**context("scheduled", None), "dag": task.dag})
     assert re.search(said, Reader()().reading.unreachable)
     monkeypatch.setenv("AIRFLOW_CONN_GATEWAY", json.dumps({"conn_type": "hbase", "host": "gateway1"}))
     assert HBaseHook("gateway").config().hbase.thrift.host == "gateway1"
