@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lowtide.values.text import cut
+
 #: So many are printed, and kept in a summary.
 FIRST = 100
-#: Keys can have 32 KiB. In a summary, and wherever it goes, a longer text is cut, and says so; the list has all of it.
-_LONGEST = 200
+#: Keys can have megabytes. In a summary, and wherever it goes, a longer text is cut, and says so; the list has it all.
+LONGEST = 200
 
 
 def line(cell: Mapping[str, Any]) -> str:
@@ -32,10 +34,12 @@ def why(cell: Mapping[str, Any]) -> str:
     return f"{cell['rule']}: {cell['evidence']}"
 
 
-def shortened(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with texts of bounded length."""
-    return {name: _cut(value) if isinstance(value, str) else value for name, value in cell.items()}
+def shortened(cell: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """The same with texts of bounded length; *sizes* are how many bytes its keys have, of which the text may be the
+    beginning alone.
+    """
+    return {n: _short(value, sizes.get(n, 0)) if isinstance(value, str) else value for n, value in cell.items()}
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
+def _short(text: str, size: int) -> str:
+    return f"{text[:LONGEST]}... ({size:,} bytes)" if size > LONGEST else cut(text, LONGEST)

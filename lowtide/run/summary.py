@@ -7,7 +7,7 @@ import json
 import os
 import socket
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,10 @@ from typing import Any
 from lowtide import __version__
 from lowtide.run.private import write_private
 from lowtide.values.clock import now_millis
+from lowtide.values.text import cut
+
+#: A summary is one cell of the state table, and goes through Airflow's database: so long is a sentence in it at most.
+LONGEST = 8_000
 
 
 @dataclass
@@ -115,8 +119,18 @@ class TableReport:
     notes: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """A plain mapping."""
-        return {**self.__dict__, "counts": self.counts.to_json(), "intervals": [list(p) for p in self.intervals]}
+        """A plain mapping, in which no problem and no note is longer than :data:`LONGEST`."""
+        return {
+            **self.__dict__,
+            **_bounded(self.problems, self.notes),
+            "counts": self.counts.to_json(),
+            "intervals": [list(p) for p in self.intervals],
+        }
+
+
+def _bounded(problems: Sequence[str], notes: Sequence[str]) -> dict[str, list[str]]:
+    """What others' texts may be part of: keys, and what servers say."""
+    return {name: [cut(text, LONGEST) for text in texts] for name, texts in (("problems", problems), ("notes", notes))}
 
 
 #: In a run's context: who approved its plan.
@@ -221,9 +235,12 @@ class Summary:
         return sum((t.counts for t in self.tables), Counts())
 
     def to_json(self) -> dict[str, Any]:
-        """A plain mapping; ``state`` is ``done`` or ``failed``."""
+        """A plain mapping, in which no problem and no note is longer than :data:`LONGEST`; ``state`` is ``done`` or
+        ``failed``.
+        """
         return {
             **self.__dict__,
+            **_bounded(self.problems, self.notes),
             "tables": [t.to_json() for t in self.tables],
             "totals": self.totals.to_json(),
             "state": "failed" if self.failed else "done",

@@ -61,3 +61,11 @@ def delete_row(table: str, row: bytes, timestamp: int | None = None) -> str:
     times.
     """
     return f"deleteall '{table}', {quoted(row)}" + ("" if timestamp is None else f", '', {timestamp}")
+
+
+def with_long_key(what: str, table: str, timestamp: int) -> str:
+    """*what* there is to do with a cell, in the place of a statement, whose key is too long to be told: a part of it
+    is another cell's. It says what shows it whole.
+    """
+    scan = f"scan '{table}', {{TIMERANGE => [{timestamp}, {timestamp + 1}]}}"
+    return f"{what}, whose key is too long to be told here; in HBase's shell {scan} shows it whole"

@@ -92,3 +92,8 @@ def names_text(names: Sequence[str], limit: int = 5) -> str:
     """At most *limit* names, of more their number too."""
     more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
+
+
+def cut(text: str, longest: int) -> str:
+    """At most *longest* characters of *text*; of more, how many there are: ``abc... (5,000 characters)``."""
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"

@@ -31,10 +31,13 @@ def test_a_line_names_the_cell_the_rule_and_what_it_goes_by() -> None:
 
 
 def test_long_keys_are_cut_in_a_summary_and_say_so() -> None:
-    """A key may have 32 KiB, and a summary goes into a message of Airflow's."""
-    cut = shortened({**CELL, "row": "x" * 5000})
-    assert cut["row"] == f"{'x' * 200}... (5,000 characters)"
-    assert {**cut, "row": CELL["row"]} == CELL == shortened(CELL)
+    """A key may have megabytes, and a summary goes into a message of Airflow's. Of one that came cut its true size is
+    told.
+    """
+    cut = shortened({**CELL, "row": "x" * 5000, "evidence": "e" * 300}, {"row": 9_000_000})
+    assert cut["row"] == f"{'x' * 200}... (9,000,000 bytes)"
+    assert cut["evidence"] == f"{'e' * 200}... (300 characters)"
+    assert {**cut, "row": CELL["row"], "evidence": CELL["evidence"]} == CELL == shortened(CELL, {"row": 2})
 
 
 def test_the_records_keep_where_the_list_is_and_no_cell_of_it() -> None:

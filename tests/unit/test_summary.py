@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 from lowtide.report.observation import JobRun
-from lowtide.run.summary import DONE, LOOKED_AT, ON_PAGE, PLANNED, REPORTED, WORDS, Counts, Summary, TableReport
+from lowtide.run.summary import (
+    DONE,
+    LONGEST,
+    LOOKED_AT,
+    ON_PAGE,
+    PLANNED,
+    REPORTED,
+    WORDS,
+    Counts,
+    Summary,
+    TableReport,
+)
 
 
 def two_tables() -> Summary:
@@ -47,6 +58,20 @@ def test_json_holds_what_the_page_reads() -> None:
     assert value["tables"][1]["counts"]["skipped"] == {"x": 2, "y": 5}
     assert value["totals"]["candidates"] == 7
     assert {"started", "seconds", "phases", "low_watermark", "bound", "blockers", "problems", "context"} <= set(value)
+
+
+def test_no_sentence_of_a_summary_is_of_a_size_that_others_choose() -> None:
+    """HBase refuses a cell of 10 MB, and Airflow keeps a part of it: what is longer is cut, and says so. The run itself
+    has it whole.
+    """
+    summary = two_tables()
+    for texts in (summary.problems, summary.notes, summary.tables[0].problems, summary.tables[0].notes):
+        texts += ["row " + "61" * 1_000_000, "short"]
+    told = summary.to_json()
+    for each in (told, told["tables"][0]):
+        for texts in (each["problems"], each["notes"]):
+            assert texts == [("row " + "61" * LONGEST)[:LONGEST] + "... (2,000,004 characters)", "short"]
+    assert len(summary.tables[0].problems[0]) == 2_000_004
 
 
 @pytest.mark.parametrize("what", ["run", "table", "failed"])

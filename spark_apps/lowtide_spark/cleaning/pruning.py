@@ -110,8 +110,7 @@ def _doomed(entries: DataFrame, run: Run, report: TableReport) -> DataFrame:
     rows, counted = frozen_with(entries, groups, F.count("*").alias("rows"))
     tally = {(r.unknown, r.kept): r.rows for r in counted}
     unknown = tally.get((True, False), 0) + tally.get((True, True), 0)
-    for row in rows.where("problem is not null").limit(20).collect() if unknown else ():
-        report.problems.append(undecided.odd_entry(run.config.omid.commit_table, row))
+    report.problems += undecided.odd_entries(run.config.omid.commit_table, rows) if unknown else []
     counts.candidates = sum(tally.values())
     counts.pruned = tally.get((False, False), 0)
     for name, number in (

@@ -136,8 +136,8 @@ def entries(run: Run, works: Sequence[CleanupWork]) -> DataFrame:
             "with keys of another generator no commit can be looked up, so nothing is cleaned"
         )
         raise StoreError(msg)
-    for row in entries.where("problem is not null").limit(20).collect() if counted.odd else ():
-        run.summary.problems.append(f"{table}: {undecided.odd_entry(table, row)}")
+    if counted.odd:
+        run.summary.problems += [f"{table}: {problem}" for problem in undecided.odd_entries(table, entries)]
     return entries
 
 

@@ -13,6 +13,7 @@ from lowtide.run.summary import TableReport
 from lowtide.values import hbase_shell
 from lowtide.values.formats import after, base, commit_key, shadow_qualifier
 from lowtide_spark.cleaning import rules
+from lowtide_spark.frames import shown
 from lowtide_spark.frames.sideline import put_list
 from lowtide_spark.run.context import Run
 
@@ -20,15 +21,26 @@ from lowtide_spark.run.context import Run
 PLACE = ("row", "family", "qualifier", "timestamp")
 #: The most transactions in a list; the next run lists the next.
 MOST = 100_000
+#: So many rows of the commit table are named.
+_NAMED = 20
 
 
 def describe(run: Run, table: str, cell: Row) -> str:
-    """Why nothing is done about *cell* (``why``, :data:`PLACE`); the statements that its remedy names are filled in."""
-    row, family, qualifier = bytes(cell.row), bytes(cell.family), bytes(cell.qualifier)
-    own, shadow = (
-        hbase_shell.delete(table, row, family, name, cell.timestamp)
-        for name in (qualifier, shadow_qualifier(qualifier))
-    )
+    """Why nothing is done about *cell* (``why``, :data:`PLACE`); the statements that its remedy names are filled in.
+
+    A key that is None is too long to be shown, and there is no statement: half of a key is another cell's.
+    """
+    if cell.row is None or cell.qualifier is None:
+        own, shadow = (
+            hbase_shell.with_long_key(f"delete {what} at {cell.timestamp}", table, cell.timestamp)
+            for what in ("the cell", "its shadow cell")
+        )
+    else:
+        row, family, qualifier = bytes(cell.row), bytes(cell.family), bytes(cell.qualifier)
+        own, shadow = (
+            hbase_shell.delete(table, row, family, name, cell.timestamp)
+            for name in (qualifier, shadow_qualifier(qualifier))
+        )
     text = fill(run, cell.why, base(cell.timestamp))
     return text.replace(rules.OWN_CELL, own).replace(rules.OWN_SHADOW, shadow)
 
@@ -40,16 +52,22 @@ def fill(run: Run, why: str, start: int) -> str:
     return why.replace(rules.START, str(start)).replace(rules.PROOFS, proofs)
 
 
-def odd_entry(table: str, entry: Row) -> str:
-    """A row of the commit table that is of an unknown form, with what mends it.
+def odd_entries(table: str, entries: DataFrame) -> list[str]:
+    """Of the first rows of the commit table that are of an unknown form a sentence each, with what mends it.
 
-    *entry* is one of :func:`lowtide_spark.frames.omid.entries`.
+    *entries* are those of :func:`lowtide_spark.frames.omid.entries`.
     """
-    row = bytes(entry.row)
-    problem = f"{entry.problem} (row {row.hex()}); left alone"
+    odd = entries.where("problem is not null").limit(_NAMED)
+    found = odd.select("start_ts", "problem", "newest", shown.in_hex(F.col("row")).alias("row")).collect()
+    return [_odd_entry(table, entry) for entry in found]
+
+
+def _odd_entry(table: str, entry: Row) -> str:
+    problem = f"{entry.problem} (row {entry.row}); left alone"
     if entry.start_ts is None:  # no transaction's key
         return problem
-    mend = hbase_shell.delete_row(table, row, max(entry.newest, after(entry.start_ts) - 1))
+    key = commit_key(entry.start_ts)
+    mend = hbase_shell.delete_row(table, key, max(entry.newest, after(entry.start_ts) - 1))
     return (
         f"{problem}. Say what became of transaction {base(entry.start_ts)}: lowtide resolve; then in HBase's shell: "
         f"{mend}"
@@ -62,7 +80,7 @@ def listed(run: Run, report: TableReport, cells: DataFrame) -> None:
     *cells* are those of a plan that are stopped.
     """
     left = cells.where(F.col("why").contains(rules.RESOLVE))
-    each = left.groupBy("start_ts").agg(F.count("*").alias("cells"), F.lower(F.hex(F.min("row"))).alias("row"))
+    each = left.groupBy("start_ts").agg(F.count("*").alias("cells"), shown.in_hex(F.min("row")).alias("row"))
     found = [(r.start_ts, r.cells, r.row) for r in each.orderBy("start_ts").limit(MOST).collect()]
     if len(found) > 1:
         text = "\n".join(decision_lines.lines(run.request.run, report.table, found)) + "\n"

@@ -70,14 +70,14 @@ def write(run: Context, table: str, cells: DataFrame, *, anew: bool) -> str:
     return folder
 
 
-def lines(table: str, cells: DataFrame) -> DataFrame:
-    """*cells* (:data:`COLUMNS`) of *table* as a list has them (:data:`FIELDS`)."""
+def lines(table: str, cells: DataFrame, *more: str) -> DataFrame:
+    """*cells* (:data:`COLUMNS`) of *table* as a list has them (:data:`FIELDS`), and *more* of their columns."""
     shown = {
         "table": F.lit(table),
         "transaction": F.col("start_ts"),
         **{name: shell_text(F.col(name)) for name in ("row", "family", "qualifier")},
     }
-    return cells.select(*(shown.get(name, F.col(name)).alias(name) for name in FIELDS))
+    return cells.select(*(shown.get(name, F.col(name)).alias(name) for name in FIELDS), *more)
 
 
 def shell_text(data: Column) -> Column:

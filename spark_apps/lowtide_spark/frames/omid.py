@@ -26,6 +26,7 @@ from lowtide.values.formats import (
 from lowtide.values.keyranges import KeyRange
 from lowtide_spark.frames.functions import substring, try_cast
 from lowtide_spark.frames.kinds import PUT
+from lowtide_spark.frames.shown import in_hex
 from lowtide_spark.frames.store import FOREVER
 
 #: What :func:`journal` gives.
@@ -121,15 +122,15 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
     is_mark = (F.col("family") == F.lit(family.encode())) & (qualifier == INVALID_QUALIFIER)
     delta = F.when(is_commit, varint_of(value))
     problem = (
-        F.when(~is_key, F.concat(F.lit("row key "), F.hex(row), F.lit(" is no transaction's")))
-        .when(is_commit & F.try_add(start, delta).isNull(), F.concat(F.lit("commit entry with value "), F.hex(value)))
+        F.when(~is_key, F.concat(F.lit("row key "), in_hex(row), F.lit(" is no transaction's")))
+        .when(is_commit & F.try_add(start, delta).isNull(), F.concat(F.lit("commit entry with value "), in_hex(value)))
         .when(
             is_mark & ~value.isin(bytearray(INVALID_VALUE), bytearray(OWN_INVALID_VALUE)),
-            F.concat(F.lit("invalidation mark with value "), F.hex(value)),
+            F.concat(F.lit("invalidation mark with value "), in_hex(value)),
         )
         .when(
             ~is_commit & ~is_mark,
-            F.concat(F.lit("unknown column "), F.hex(F.col("family")), F.lit(":"), F.hex(qualifier)),
+            F.concat(F.lit("unknown column "), in_hex(F.col("family")), F.lit(":"), in_hex(qualifier)),
         )
     )
     decoded = cells.where((F.col("kind") == PUT) & (row != LOW_WATERMARK_ROW)).select(

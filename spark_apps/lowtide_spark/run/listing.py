@@ -6,8 +6,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.run.cell_lines import FIRST, line, shortened
-from lowtide_spark.frames import cell_list
+from lowtide_spark.frames import cell_list, shown
 from lowtide_spark.run.context import Run
+
+#: Of a cell, what its writer chooses.
+_KEYS = ("row", "family", "qualifier")
 
 
 def list_cells(run: Run, table: str, cells: DataFrame, *, acts: bool) -> None:
@@ -39,9 +42,16 @@ def list_cells(run: Run, table: str, cells: DataFrame, *, acts: bool) -> None:
 
 
 def _show(run: Run, table: str, cells: DataFrame, room: int) -> None:
-    """Print the first, by their keys and from a cell's newest version on, and keep them for the summary."""
-    ordered = cells.orderBy("row", "family", "qualifier", F.desc("timestamp")).limit(room)
-    for found in cell_list.lines(table, ordered).collect():
-        cell = found.asDict()
+    """Print the first, by their keys and from a cell's newest version on, and keep them for the summary. Long keys are
+    cut, and so ordered, before they come to the driver; the list has them whole.
+    """
+    lengths = {name: f"{name}_bytes" for name in _KEYS}
+    others = (F.col(name) for name in cell_list.COLUMNS if name not in _KEYS)
+    keys = (shown.head(F.col(name)).alias(name) for name in _KEYS)
+    told = cells.select(*others, *keys, *(F.length(name).alias(of) for name, of in lengths.items()))
+    ordered = told.orderBy("row", "family", "qualifier", F.desc("timestamp")).limit(room)
+    for found in cell_list.lines(table, ordered, *lengths.values()).collect():
+        fields = found.asDict()
+        cell = shortened(fields, {name: fields.pop(of) for name, of in lengths.items()})
         print(f"{run.summary.job}: list: {line(cell)}", flush=True)
-        run.summary.listing.first.append(shortened(cell))
+        run.summary.listing.first.append(cell)

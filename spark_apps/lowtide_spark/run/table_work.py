@@ -18,10 +18,14 @@ from lowtide.config import Read
 from lowtide.errors import LowtideError, StoreError
 from lowtide.run.summary import TableReport
 from lowtide.tables.inventory import Entry
+from lowtide_spark.frames import shown
 from lowtide_spark.frames.computed import frozen
 from lowtide_spark.frames.kinds import END_OF_RANGE
 from lowtide_spark.frames.store import LIVE, Source, Written, told
 from lowtide_spark.run.context import Run
+
+#: Of a cell, what clients may make as long as they like.
+_KEYS = ("row", "qualifier")
 
 
 @dataclass
@@ -178,17 +182,19 @@ def stop_unknown(
     Args:
         work: the table.
         unknown: those cells.
-        fields: columns that *describe* takes, ``row`` and ``timestamp`` among them.
+        fields: columns that *describe* takes, ``row`` and ``timestamp`` among them; a key that is too long to be shown
+            is null.
         first: by which that one is chosen: the lowest.
         describe: what is wrong with it, and what follows.
     """
-    found = unknown.groupBy("region").agg(F.count("*").alias("n"), F.min_by(F.struct(*fields), first).alias("one"))
+    told = [shown.whole(F.col(name)).alias(name) if name in _KEYS else F.col(name) for name in fields]
+    one = F.struct(*told, shown.in_hex(F.col("row")).alias("row_told"))
+    found = unknown.groupBy("region").agg(F.count("*").alias("n"), F.min_by(one, first).alias("one"))
     for region in found.collect():
-        one = region.one
         work.stop(
             [region.region],
-            f"{region.n} cells that no rule decides, such as row {bytes(one.row).hex()} at timestamp {one.timestamp}: "
-            f"{describe(one)}",
+            f"{region.n} cells that no rule decides, such as row {region.one.row_told} at timestamp "
+            f"{region.one.timestamp}: {describe(region.one)}",
         )
 
 

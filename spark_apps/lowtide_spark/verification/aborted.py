@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from lowtide.verification.findings import NAMED, Verification, Violation
 from lowtide_spark.frames.computed import union
+from lowtide_spark.frames.shown import in_hex
 from lowtide_spark.run.context import Run
 from lowtide_spark.verification.rawcells import visible
 from lowtide_spark.verification.sidelines import Aside
@@ -63,7 +64,7 @@ def name(run: Run, found: Verification, aside: Aside, removed: DataFrame, known:
         by_transaction = gone.groupBy("start_ts", "table").agg(
             F.count("*").alias("n"),
             F.max("aside").alias("aside"),
-            F.lower(F.hex(F.min("row"))).alias("row"),
+            in_hex(F.min("row")).alias("row"),
             F.first("proved").alias("proved"),
         )
         wrong = by_transaction.orderBy("start_ts", "table").limit(NAMED + 1).collect()

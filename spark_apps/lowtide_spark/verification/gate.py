@@ -16,6 +16,7 @@ from lowtide.errors import LowtideError
 from lowtide.run.summary import TableReport
 from lowtide.tables.inventory import Entry
 from lowtide_spark.frames.inventory import transactional
+from lowtide_spark.frames.shown import in_hex
 from lowtide_spark.frames.startset import StartSet
 from lowtide_spark.frames.store import cause
 from lowtide_spark.run.context import Run
@@ -65,10 +66,12 @@ def _lacking(run: Run, entry: Entry, starts: StartSet) -> list[str]:
     # Not raw, which would read all timestamps. HBase leaves out what is deleted, by markers of whatever timestamp: it
     # passes over no file that holds one which hides more than its own version.
     cells = run.store.cells(entry.table, regions, every=True)
-    found = _without(entry, cells, starts).limit(_MOST + 1).collect()
+    told = (in_hex(F.col(name)).alias(name) for name in ("row", "qualifier"))
+    lacking = _without(entry, cells, starts).select("family", "timestamp", "start_ts", *told)
+    found = lacking.limit(_MOST + 1).collect()
     lines = [
-        f"{entry.table}, row {bytes(r.row).hex()}, family {bytes(r.family).decode()}, qualifier "
-        f"{bytes(r.qualifier).hex() or 'none'}: the cell of transaction {r.start_ts} at {r.timestamp} lacks its shadow "
+        f"{entry.table}, row {r.row}, family {bytes(r.family).decode()}, qualifier "
+        f"{r.qualifier or 'none'}: the cell of transaction {r.start_ts} at {r.timestamp} lacks its shadow "
         f"cell, although its range is recorded as cleaned. Run lowtide run orphan_cleanup --table {entry.table} --full "
         "--execute, then prune again"
         for r in found[:_NAMED]

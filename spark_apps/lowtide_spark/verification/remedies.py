@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Row
+from collections.abc import Iterator
+
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from lowtide.values import hbase_shell
 from lowtide.values.formats import commit_key, shadow_qualifier
 from lowtide.verification.findings import NAMED, Verification, Violation
+from lowtide_spark.frames import shown
 from lowtide_spark.run.context import Run
 
 _COMPLETE = "Run lowtide run orphan_cleanup --table {table} --full --execute, then verify again"
@@ -29,14 +32,13 @@ _WHAT = {
         "timestamp"
     ),
 }
-_REMEDY_SHOWN = "lowtide resolve {start} --committed {shadow} --shown-in {table} {row}"
 _REMEDY = {
     "V2": (
         "Prune nothing; look whether a backup of the commit table has the entry, and put it back. Where none has, find "
         "out from the application, and say lowtide resolve {start} --committed TIMESTAMP, or --aborted. Then run "
         "lowtide run orphan_cleanup --table {table} --full --execute, and verify again"
     ),
-    "V3 mark": f"Readers go by the shadow cell: run {_REMEDY_SHOWN}, then verify again",
+    "V3 mark": "Readers go by the shadow cell: run {resolve}, then verify again",
     "V4 form": (
         "Prune nothing; run lowtide run orphan_cleanup --table {table} --full --execute: it names each with what mends "
         "it"
@@ -69,7 +71,7 @@ def name(run: Run, found: Verification, known: DataFrame) -> None:
     for kind, what in _WHAT.items():
         if kind not in numbers:
             continue
-        first = broken.where(F.col("kind") == kind).orderBy("start_ts").limit(NAMED).collect()
+        first = broken.where(F.col("kind") == kind).select(*_told(broken)).orderBy("start_ts").limit(NAMED).collect()
         for r in first:
             has = r.least.place if r.least else None
             shown = has or r.unknown
@@ -82,7 +84,7 @@ def name(run: Run, found: Verification, known: DataFrame) -> None:
                 table=table,
                 row=row,
                 start=r.start_ts,
-                shadow=r.least.shadow if r.least else "TIMESTAMP",
+                resolve=_resolve(r.start_ts, r.least) if r.least else "",
                 mends=_mends(run, r) if kind == "V3 commits" else "",
             )
             found.violations.append(Violation(kind[:2], table, text, remedy, 1, row, r.start_ts))
@@ -91,6 +93,42 @@ def name(run: Run, found: Verification, known: DataFrame) -> None:
             found.violations.append(
                 Violation(kind[:2], "", f"of {more:,} more transactions: {what.format(cells='')}", "", more)
             )
+
+
+def _told(known: DataFrame) -> Iterator[Column]:
+    """The columns, with the keys of places as they are told; ``row_whole`` and ``qualifier`` are null where they are
+    long.
+    """
+
+    def short(place: Column) -> Column:
+        row = F.unhex(place["row"])
+        told = F.struct(
+            place["table"].alias("table"),
+            shown.in_hex(row).alias("row"),
+            shown.whole(row).alias("row_whole"),
+            place["family"].alias("family"),
+            shown.whole(place["qualifier"]).alias("qualifier"),
+            place["timestamp"].alias("timestamp"),
+        )
+        return F.when(place.isNotNull(), told)
+
+    for name in known.columns:
+        column = F.col(name)
+        if name in ("lacks", "any", "unknown"):
+            yield short(column).alias(name)
+        elif name in ("least", "most"):
+            told = F.struct(column["shadow"].alias("shadow"), short(column["place"]).alias("place"))
+            yield F.when(column.isNotNull(), told).alias(name)
+        else:
+            yield column
+
+
+def _resolve(start: int, least: Row) -> str:
+    """The command by which a transaction's shadow cell counts."""
+    place, command = least.place, f"lowtide resolve {start} --committed {least.shadow} --shown-in {least.place.table}"
+    if place.row_whole is None:
+        return hbase_shell.with_long_key(f"{command} with the row in hexadecimal", place.table, place.timestamp)
+    return f"{command} {place.row}"
 
 
 def _mends(run: Run, transaction: Row) -> str:
@@ -102,13 +140,8 @@ def _mends(run: Run, transaction: Row) -> str:
     lines = []
     for one in {c.shadow: c for c in (least, most) if c}.values():
         place = one.place
-        row, family, name = bytes.fromhex(place.row), bytes(place.family), shadow_qualifier(bytes(place.qualifier))
-        lines += [
-            f"a shadow cell in row {place.row} of {place.table} says {one.shadow}; where {other} is right: "
-            + hbase_shell.put_long(place.table, row, family, name, other, place.timestamp)
-            for other in stamps
-            if other != one.shadow
-        ]
+        says = f"a shadow cell in row {place.row} of {place.table} says {one.shadow}; where"
+        lines += [f"{says} {other} is right: {_put(place, other)}" for other in stamps if other != one.shadow]
     key, entries, journal = (
         commit_key(transaction.start_ts),
         run.config.omid.commit_table,
@@ -120,8 +153,15 @@ def _mends(run: Run, transaction: Row) -> str:
     if transaction.pruned:
         wrong = hbase_shell.delete_row(journal, key)
         if least and least.shadow == most.shadow:  # readers go by it
-            wrong = _REMEDY_SHOWN.format(
-                start=transaction.start_ts, shadow=least.shadow, table=least.place.table, row=least.place.row
-            )
+            wrong = _resolve(transaction.start_ts, least)
         lines.append(f"{journal} says {transaction.pruned}; where that is wrong: {wrong}")
     return "; ".join(lines)
+
+
+def _put(place: Row, commit: int) -> str:
+    """What makes the shadow cell say *commit*."""
+    if place.row_whole is None or place.qualifier is None:
+        what = f"put {commit} in eight bytes there at {place.timestamp}"
+        return hbase_shell.with_long_key(what, place.table, place.timestamp)
+    row, family, name = bytes(place.row_whole), bytes(place.family), shadow_qualifier(bytes(place.qualifier))
+    return hbase_shell.put_long(place.table, row, family, name, commit, place.timestamp)
