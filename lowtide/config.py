@@ -35,7 +35,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from lowtide import paths
 from lowtide.errors import UnnamedStoreError, UsageError
-from lowtide.sources import document, site, variables
+from lowtide.sources import document, secrets, site, variables
 from lowtide.tables.inventory import Kind
 from lowtide.values.durations import Ages, duration_text, parse_duration
 
@@ -675,8 +675,8 @@ def load(path: Path | str | None = None, *, store_named: bool = False, one_of_se
     try:
         content = document.from_yaml(text) or {}
     except yaml.YAMLError as error:
-        msg = f"{name} is not valid YAML: {error}"
-        raise UsageError(msg) from error
+        msg = f"{name} is not valid YAML: {document.what_is_wrong(error)}"
+        raise UsageError(msg) from None  # it has a line of the file in it
     except document.RepeatedKeysError as error:
         raise UsageError(_listed(name, [f"{place}: {what}" for place, what in error.found.items()])) from error
     if not isinstance(content, dict):
@@ -694,7 +694,7 @@ def load(path: Path | str | None = None, *, store_named: bool = False, one_of_se
     try:
         config = _anchored(Config.model_validate(content), Path(name).parent)
     except ValidationError as error:
-        raise UsageError(_explain(name, error, given)) from error
+        raise UsageError(_explain(name, error, given)) from None  # it has values in it, of secrets too
     if one_of_several and not store_named:
         config.hbase.check_gateway()
     return _with_root(config) if name == DEFAULTS else config
@@ -834,13 +834,15 @@ def _variable(given: Mapping[str, Any], path: Sequence[object]) -> str:
 
 
 def _message(problem: ErrorDetails) -> str:
-    """What is wrong with a value. Lowtide's own texts say what was found, pydantic's do not."""
+    """What is wrong with a value. Lowtide's own texts say what was found, pydantic's do not; a secret's is not said."""
     if problem["input"] is None and problem["type"] in ("model_type", "dict_type"):
         key = str(problem["loc"][-1])
         return f"nothing stands under it: take {key} out too, or write {key}: {{}}"
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
-    return problem["msg"] if problem["type"] == _OURS else f"{problem['msg']} (found {problem['input']!r})"
+    if problem["type"] == _OURS:
+        return problem["msg"]
+    return f"{problem['msg']} {secrets.found(problem['loc'], problem['input'])}"
 
 
 def _ours(text: str) -> PydanticCustomError:

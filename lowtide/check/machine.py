@@ -16,13 +16,11 @@ from lowtide.config import DEFAULTS, Config
 from lowtide.errors import UsageError
 from lowtide.run import installation, sparks
 from lowtide.run.submit import class_path
-from lowtide.sources import site, variables
+from lowtide.sources import secrets, site, variables
 
 #: Of the connector's classes; Spark 4 asks for no less.
 JAVA_LEAST = 17
 _SECONDS = 30
-#: What a setting is called that holds a secret, by Spark's own rule (``spark.redaction.regex``).
-_SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 
 
 def configuration(config: Config, source: str, environment: Mapping[str, str] = os.environ) -> str:
@@ -37,10 +35,10 @@ def configuration(config: Config, source: str, environment: Mapping[str, str] = 
         parts.append(f"over {hbase.conf_dir}/{site.HBASE}")
     elif ignored := site.found(environment):
         parts.append(f"{ignored}/{site.HBASE} does not count: hbase.conf_dir would name it")
-    if secrets := sorted(filter(_SECRET.search, config.spark.conf)):
+    if called_so := sorted(filter(secrets.is_secret, config.spark.conf)):
         parts.append(
-            f"spark.conf has {', '.join(secrets)}: spark-submit takes it on its command line, where every user of this "
-            "machine can read it; have it in spark-defaults.conf or in a credential provider of Hadoop's instead"
+            f"spark.conf has {', '.join(called_so)}: spark-submit takes it on its command line, where every user of "
+            "this machine can read it; have it in spark-defaults.conf or in a credential provider of Hadoop's instead"
         )
     return f"{'; '.join(parts)}. The store is {hbase.address}"
 

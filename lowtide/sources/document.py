@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.parser import ParserError
+from yaml.scanner import ScannerError
 
 from lowtide.errors import UsageError
 
@@ -57,6 +59,16 @@ def from_yaml(text: str) -> Any:
         return loader.construct_document(root)
     finally:
         loader.dispose()
+
+
+def what_is_wrong(error: yaml.YAMLError) -> str:
+    """Where, and what as far as that shows nothing of the file: what stands there may be a secret."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:  # characters that no YAML has, named by number and place
+        return str(error)
+    # Others name a tag or an alias: so a password is read that begins with ! or *.
+    plain = isinstance(error, ScannerError | ParserError) and "tag" not in (error.problem or "tag")
+    return f"line {mark.line + 1}, column {mark.column + 1}" + (f": {error.problem}" if plain else "")
 
 
 def from_json(text: str) -> Any:

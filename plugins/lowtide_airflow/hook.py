@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from lowtide.config import Config
 from lowtide.errors import UsageError
+from lowtide.sources import secrets
 from lowtide.store.gateway import connect, pool
 from lowtide_airflow import stores
 
@@ -142,7 +143,7 @@ def merged(config: Config, connection: Any, name: str) -> Config:
         return Config.model_validate(content)
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, p['loc']))}: {p['msg']} (found {p['input']!r})" for p in error.errors()
+            f"{'.'.join(map(str, p['loc']))}: {p['msg']} {secrets.found(p['loc'], p['input'])}" for p in error.errors()
         )
         msg = f"connection {name}: {problems}"
         raise UsageError(msg) from None

@@ -363,6 +363,17 @@ def test_a_bad_connection_is_named(extra: dict[str, Any], said: str) -> None:
         merged(Config(), Connection(conn_id="c", conn_type="hbase", extra=json.dumps(extra)), "c")
 
 
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_a_refused_connection_tells_no_secret_of_the_configuration_below_it() -> None:
+    """It is laid over the whole of that."""
+    config = Config.model_construct(
+        **{**Config().__dict__, "spark": Config().spark.model_copy(update={"conf": {"spark.a.password": ["hunter2"]}})}
+    )
+    with pytest.raises(UsageError, match=r"spark\.conf\.spark\.a\.password: ") as refused:
+        merged(config, Connection(conn_id="c", conn_type="hbase"), "c")
+    assert "hunter2" not in str(refused.value)
+
+
 def test_a_connection_names_its_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whose configuration then lies below it, in a task and in the triggerer; one that is not there is an error."""
     file = tmp_path / "east.yaml"

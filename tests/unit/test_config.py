@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,27 @@ def test_files_of_another_shape_are_refused(text: str, named: str) -> None:
     """What is no YAML, or no mapping, is refused with the file's name."""
     with pytest.raises(UsageError, match=rf"given\.yaml .*{named}"):
         load(given(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("spark:\n  conf: {spark.hadoop.fs.s3a.secret.key: 'hunter2'", "line 2, column "),
+        ("spark:\n  conf:\n    spark.hadoop.fs.s3a.secret.key: *hunter2", "line 3, column 37"),
+        ("spark:\n  conf:\n    spark.hadoop.fs.s3a.secret.key: !hunter2", "line 3, column 37"),
+        ("spark:\n  conf:\n    spark.hadoop.fs.s3a.secret.key: !hunter2!x", "line 3, column 37"),
+        ("spark:\n  conf:\n    spark.hadoop.fs.s3a.secret.key: 'hunter2' 7", "line 3, column "),
+        ("hbase: {properties: {hbase.rpc.tls.truststore.password: [hunter2]}}", "truststore.password: "),
+        ("hbase: {properties: [hbase.rpc.tls.truststore.password: hunter2]}", "hbase.properties: "),
+        ("spark: {conf: {spark.hadoop.fs.s3a.access.key: {x: hunter2}}}", "access.key: "),
+    ],
+)
+def test_no_secret_is_told_of_a_file_that_is_refused(text: str, named: str) -> None:
+    """Neither in what is said, nor in an error from which it came, which a log may show; where it stands is said."""
+    with pytest.raises(UsageError) as refused:
+        load(given(text))
+    assert named in str(refused.value)
+    assert "hunter2" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_missing_file_is_named() -> None:
