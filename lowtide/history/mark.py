@@ -18,7 +18,7 @@ from lowtide.values.clock import Clock, from_millis, millis
 from lowtide.values.durations import Ages, duration_text
 from lowtide.values.formats import base
 from lowtide.values.skew import MARGIN
-from lowtide.values.text import moment_text
+from lowtide.values.text import moment_text, plain
 
 #: Clocks of machines differ: a hold counts for so long after its expiry, by the clock of the one who looks.
 EXPIRY_MARGIN = MARGIN
@@ -28,7 +28,9 @@ OF_RESTORE = "restore-"
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A promise that *table*'s history from the read point *timestamp* on stays until *expires*; wall-clock times."""
+    """A promise that *table*'s history from the read point *timestamp* on stays until *expires*; wall-clock times.
+    *owner* and *reason* are as :func:`lowtide.values.text.plain` has them.
+    """
 
     id: str
     table: str
@@ -37,6 +39,10 @@ class Hold:
     reason: str
     taken: datetime
     expires: datetime
+
+    def __post_init__(self) -> None:
+        for name in ("owner", "reason"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
 
     @property
     def of_restore(self) -> bool:

@@ -67,8 +67,8 @@ def what_is_wrong(error: yaml.YAMLError) -> str:
     if mark is None:  # characters that no YAML has, named by number and place
         return str(error)
     # Others name a tag or an alias: so a password is read that begins with ! or *.
-    plain = isinstance(error, ScannerError | ParserError) and "tag" not in (error.problem or "tag")
-    return f"line {mark.line + 1}, column {mark.column + 1}" + (f": {error.problem}" if plain else "")
+    problem = str(error.problem) if isinstance(error, ScannerError | ParserError) else "tag"
+    return f"line {mark.line + 1}, column {mark.column + 1}" + ("" if "tag" in problem else f": {problem}")
 
 
 def from_json(text: str) -> Any:

@@ -159,15 +159,24 @@ class HoldRows(Rows):
 
     def change_hold(self, old: Hold, new: Hold) -> bool:
         """Put *new* in the place of *old*, if that is still there as it was."""
-        return self._change(_hold_row(old), VALUE, dump(old.to_json()), dump(new.to_json()))
+        stored = self._stored_hold(old)
+        return stored is not None and self._change(_hold_row(old), VALUE, stored, dump(new.to_json()))
 
     def drop_hold(self, hold: Hold) -> bool:
         """Let go of a hold, if it is still there as it was: one that was renewed meanwhile stays."""
-        row = _hold_row(hold)
-        if not self._change(row, VALUE, dump(hold.to_json()), b""):
+        row, stored = _hold_row(hold), self._stored_hold(hold)
+        if stored is None or not self._change(row, VALUE, stored, b""):
             return False
         self._table.delete(row)
         return True
+
+    def _stored_hold(self, hold: Hold) -> bytes | None:
+        """The value that is *hold*, which need not be written as we would: texts of others are read as they can be
+        told. None: there is none.
+        """
+        stored = self._table.row(_hold_row(hold)).get(VALUE)
+        same = bool(stored) and Hold.from_json(json.loads(stored)).to_json() == hold.to_json()
+        return stored if same else None
 
     def reads(self) -> dict[str, dict[int, int]]:
         """By table: how many read points were read, by the bucket of their age."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lowtide.store import kerberos
 from lowtide.store.kerberos import HandshakeError, RefusedError
+from lowtide.values.text import plain
 
 if TYPE_CHECKING:
     from lowtide.config import Thrift
@@ -215,7 +216,7 @@ def check_status(thrift: Thrift, status: int, answer: bytes) -> None:
             "for who logs in), or leave hbase.thrift.do_as out"
         )
         raise HandshakeError(f"{where} does not let us act as {thrift.do_as} (HTTP {status})", remedy)
-    said = answer[:_SHOWN].decode("utf-8", "replace").split("\n")[0].strip()
+    said = plain(answer[:_SHOWN].decode("utf-8", "replace").split("\n")[0].strip())
     raise ConnectionError(f"{where} answered with HTTP {status} ({said or 'no text'})")
 
 

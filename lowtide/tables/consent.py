@@ -16,7 +16,7 @@ from typing import Any
 from lowtide.errors import UsageError
 from lowtide.values.clock import from_millis, millis
 from lowtide.values.durations import duration_text
-from lowtide.values.text import moment_text
+from lowtide.values.text import moment_text, plain
 
 #: Of a table's descriptor, not of its families.
 ATTRIBUTE = "LOWTIDE"
@@ -28,7 +28,9 @@ LONGEST = timedelta(days=92)
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """That nothing is written to *table* (None: to any) *until* a time, exclusive, by HBase's clock."""
+    """That nothing is written to *table* (None: to any) *until* a time, exclusive, by HBase's clock. *owner* and
+    *reason* are as :func:`lowtide.values.text.plain` has them.
+    """
 
     id: str
     table: str | None
@@ -36,6 +38,10 @@ class Pause:
     reason: str
     since: datetime
     until: datetime
+
+    def __post_init__(self) -> None:
+        for name in ("owner", "reason"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
 
     def lasts(self, now: datetime) -> bool:
         """Whether it forbids anything at *now*, HBase's time."""
@@ -88,11 +94,11 @@ def check_pause(pause: Pause) -> None:
 
 
 def veto(attributes: Mapping[str, str]) -> str:
-    """What a descriptor says against being written to: the value of :data:`ATTRIBUTE`, as it stands there; empty:
+    """What a descriptor says against being written to: the value of :data:`ATTRIBUTE`, as it can be told; empty:
     nothing.
     """
     value = attributes.get(ATTRIBUTE, _YES)
-    return "" if value.strip().lower() == _YES else value.strip() or "(empty)"
+    return "" if value.strip().lower() == _YES else plain(value.strip()) or "(empty)"
 
 
 def vetoed(table: str, value: str) -> str:

@@ -94,6 +94,14 @@ def names_text(names: Sequence[str], limit: int = 5) -> str:
     return ", ".join(names[:limit]) + more
 
 
+def plain(text: str, longest: int = 200) -> str:
+    r"""Somebody else's *text* in one line of at most *longest* characters, of which none moves a terminal's cursor or
+    turns the line around: such are written as ``\x1b``. What is plain already stays as it is.
+    """
+    shown = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+    return shown if len(shown) <= longest else f"{shown[: longest - 3]}..."
+
+
 def cut(text: str, longest: int) -> str:
     """At most *longest* characters of *text*; of more, how many there are: ``abc... (5,000 characters)``."""
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"

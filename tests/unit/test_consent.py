@@ -86,6 +86,17 @@ def test_a_pause_is_recorded_whole(table: str | None, reason: str, minutes: int)
     assert Pause.from_json(one.to_json()) == one
 
 
+def test_what_others_say_moves_no_terminal() -> None:
+    """Neither a table's descriptor nor a pause's owner and reason, of whoever wrote them into the records: they are one
+    line, and short.
+    """
+    said = "\x1b[2Jall is well\nproblem: none"
+    assert veto({"LOWTIDE": said}) == r"\x1b[2Jall is well\nproblem: none"
+    one = Pause.from_json({**pause().to_json(), "owner": said, "reason": said * 50})
+    assert one.sentence.isprintable()
+    assert len(one.sentence) < 500
+
+
 def test_an_end_is_a_span_or_a_time() -> None:
     """And what is neither is refused by name."""
     assert _is_span("2h")

@@ -244,6 +244,19 @@ def test_a_write_whose_answer_was_lost_is_known_by_what_is_there(
         assert store.change_hold(held, replace(held, expires=held.expires + timedelta(minutes=1)))
 
 
+def test_a_hold_with_a_strange_reason_is_told_plainly_and_can_be_let_go_of(store: StateStore) -> None:
+    """However it came into the records; what is there is what is compared with."""
+    with hold(Config(), "orders", 1000, reason="kept") as held:
+        strange = {**held.to_json(), "id": "strange", "reason": "\x1b[2J\n" * 100}
+        store._table.put(b"hold/orders/strange", {rows.VALUE: rows.dump(strange)})
+        [found] = [each for each in store.holds() if each.id == "strange"]
+        assert found.reason.isprintable()
+        longer = replace(found, expires=found.expires + timedelta(minutes=1))
+        assert store.change_hold(found, longer)
+        assert not store.drop_hold(found), "another than it was"
+        assert store.drop_hold(longer)
+
+
 def test_a_mark_that_does_not_show_is_not_applied(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the region server's clock has stepped back the new mark lies below the old one: the run is stopped before
     it removes anything.

@@ -211,6 +211,12 @@ def test_an_answer_of_http_that_is_none_of_thrifts(thrift: Any, status: int, kin
         spnego.check_status(Thrift(transport="http", **thrift), status, b"<b>gone</b>\nmore")
 
 
+def test_what_a_gateway_answers_moves_no_terminal() -> None:
+    """It is told as plain text, of whoever answers there."""
+    with pytest.raises(ConnectionError, match=r"HTTP 502 \(\\x1b\[2Jgone\)"):
+        spnego.check_status(Thrift(transport="http"), 502, b"\x1b[2Jgone\nmore")
+
+
 def test_a_certificate_that_is_not_trusted() -> None:
     """Each reason has its remedy: another authority, another name, past its time, no TLS at all."""
 

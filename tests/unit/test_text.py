@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.values.text import moment_text, names_text, number_and_time, size_text, took_text
+from lowtide.values.text import moment_text, names_text, number_and_time, plain, size_text, took_text
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,19 @@ def test_of_many_names_some_are_listed_and_all_are_counted(names: list[str]) -> 
 def test_no_moment_is_no_text() -> None:
     """A column of a table stays empty."""
     assert moment_text(None) == ""
+
+
+@given(st.text(st.characters(codec=None)))
+def test_a_text_of_others_is_one_plain_line(text: str) -> None:
+    """Nothing in it moves a terminal's cursor, and made plain once more it is the same."""
+    shown = plain(text)
+    assert shown.isprintable()
+    assert len(shown) <= 200
+    assert plain(shown) == shown
+
+
+def test_what_is_plain_is_told_as_it_is() -> None:
+    """Letters of every language too; what is not is written out, and what is long ends in dots."""
+    assert plain("für später") == "für später"
+    assert plain("\x1b[2Jgone\nmore\u202e\udc80") == r"\x1b[2Jgone\nmore\u202e\udc80"
+    assert plain("x" * 201) == "x" * 197 + "..."
