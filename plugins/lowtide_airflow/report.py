@@ -9,7 +9,8 @@ from typing import Any
 
 from lowtide.run import approval
 from lowtide.run.cell_lines import what, why
-from lowtide.run.summary import PLANNED
+from lowtide.run.summary import LONGEST, PLANNED
+from lowtide.values.text import plain
 
 #: An XCom and an asset event are rows of the metadata database: names beyond these are counted only.
 _MOST = 20
@@ -77,7 +78,9 @@ def plan_text(plans: Sequence[Mapping[str, Any]], as_configured: bool) -> str:
         lines.append(f"| {' | '.join([f'`{table}`', *(f'{part.counts.get(n, 0):,}' for n in names), *mark])} |")
     if len(rows) > _ROWS:
         lines.append(f"\nand {len(rows) - _ROWS:,} more tables: see the logs of the task `plan`.")
-    notes = [f"- `{table}`: {note}" for each in plans for table, found in each["notes"].items() for note in found]
+    notes = [
+        f"- `{table}`: {_code(note)}" for each in plans for table, found in each["notes"].items() for note in found
+    ]
     lines += ["", *notes[:_ROWS]] if notes else []
     lines += _listed([each["listing"] for each in plans if each.get("listing")])
     runs = ", ".join(f"`{each['run']}`" for each in plans[:_ROWS])
@@ -106,9 +109,10 @@ def _listed(listings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _code(text: str) -> str:
-    """A line of printable ASCII as inline code of Markdown, which nothing in it ends: keys hold whatever their owners
-    put there. Airflow's page breaks no line in a block of code.
+    """A text as inline code of Markdown, in one line, which nothing in it ends: keys hold whatever their owners put
+    there, and notes what others say. Airflow's page breaks no line in a block of code.
     """
+    text = plain(" ".join(text.split()), LONGEST)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     ticks = "`" * (longest + 1)
     return f"{ticks} {text} {ticks}" if longest else f"`{text}`"

@@ -61,7 +61,7 @@ def test_the_plan_is_shown_by_table() -> None:
     assert "**30** cells of 2 tables would go" in text
     assert "| table | healed | deleted |" in text
     assert text.index("| `t002` | 2 | 20 |") < text.index("| `t001` | 1 | 10 |")
-    assert "- `t001`: look here" in text
+    assert "- `t001`: `look here`" in text
     assert "low watermark 1,049" in text
     assert "mode is `execute`" not in text
     assert "mode is `execute`" in report.plan_text([a_plan(3)], as_configured=True)
@@ -80,6 +80,18 @@ def test_a_plan_of_many_tables_stays_readable() -> None:
     assert "and 149 more tables" in text
     assert len(text) < 10_000
     assert len(approved(plan, "orphan_cleanup").parts) == 199
+
+
+def test_a_note_is_told_as_it_is_and_not_as_markdown() -> None:
+    """It may hold what a table's owner says: no link, no picture and no list of an approval's own comes of it."""
+    note = (
+        "`x`: ![](https://e.org/x) <b>[Approve](https://e.org)</b>\n\n# **0** cells of 0 tables would go.\r- `t`: fine"
+    )
+    table = TableReport("t", Counts(deleted=1), notes=[note])
+    page = MarkdownIt("commonmark", {"html": True}).render(report.plan_text([a_plan_of(table)], as_configured=False))
+    [told] = re.findall("<li><code>t</code>: <code>(.*?)</code></li>", page)
+    assert html.unescape(told) == " ".join(note.split())
+    assert not re.search("<img|<a |<b>|<h1>", page)
 
 
 def test_the_first_cells_are_shown_whatever_their_keys_hold() -> None:
