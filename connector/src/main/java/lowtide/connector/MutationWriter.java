@@ -39,6 +39,8 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
  *
  * <p>What a quota of HBase's throttles is sent again after the time that HBase says, in smaller parts: a part that
  * is larger than what the quota lets through at once makes a debt, or in an older HBase never gets through.
+ *
+ * <p>A task may last longer than the token that it began with: each try goes by the connection that there is then.
  */
 final class MutationWriter implements DataWriter<InternalRow> {
     private static final int BATCH = 1000;
@@ -48,9 +50,9 @@ final class MutationWriter implements DataWriter<InternalRow> {
     /** Throttled, a mutation is waited for so much longer than for a region: by this factor. */
     private static final int THROTTLED_PATIENCE = 5;
 
-    private final Connection connection;
+    private final Connected connection;
     /** The same cluster, where an action is sent once. */
-    private final Connection once;
+    private final Connected once;
     private final int retries;
     private final long pauseMillis;
     private final long patienceNanos;
@@ -76,21 +78,27 @@ final class MutationWriter implements DataWriter<InternalRow> {
     private int silentBatches;
     private String lastFailure;
 
+    /** A cluster, by the connection that is good now. */
+    interface Connected {
+        Connection now() throws IOException;
+    }
+
     private final Durability durability;
     private final Claims claims;
     private final Pacer pacer;
 
     MutationWriter(Options options, int[] positions, Durability durability) throws IOException {
-        this(options, positions, durability, Connections.get(options.hbase), Connections.get(unrepeated(options)));
+        this(options, positions, durability, () -> Connections.get(options.hbase), once(options));
     }
 
-    MutationWriter(Options options, int[] positions, Durability durability, Connection connection, Connection once) {
+    MutationWriter(Options options, int[] positions, Durability durability, Connected connection, Connected once)
+            throws IOException {
         this.durability = durability;
         this.claims = new Claims(options.holding);
         this.pacer = new Pacer(options);
         this.connection = connection;
         this.once = once;
-        Configuration settings = connection.getConfiguration();
+        Configuration settings = connection.now().getConfiguration();
         this.retries = settings.getInt(HConstants.HBASE_CLIENT_RETRIES_NUMBER, 0);
         this.pauseMillis = settings.getLong(HConstants.HBASE_CLIENT_PAUSE, HConstants.DEFAULT_HBASE_CLIENT_PAUSE);
         this.patienceNanos = TimeUnit.MILLISECONDS
@@ -99,10 +107,10 @@ final class MutationWriter implements DataWriter<InternalRow> {
         this.positions = positions;
     }
 
-    private static Map<String, String> unrepeated(Options options) {
+    private static Connected once(Options options) {
         Map<String, String> unrepeated = new TreeMap<>(options.hbase);
         unrepeated.put(HConstants.HBASE_CLIENT_RETRIES_NUMBER, "0");
-        return unrepeated;
+        return () -> Connections.get(unrepeated);
     }
 
     @Override
@@ -211,15 +219,17 @@ final class MutationWriter implements DataWriter<InternalRow> {
             List<Integer> part = List.copyOf(open.subList(0, Math.min(most, open.size())));
             // Before the claims are read, which must stand when the part is sent.
             answered += pacer.beforeWrite(part.stream().mapToLong(i -> origins.get(i).size()).sum());
+            Connection to;
             Batches.Permit permit;
             try {
-                permit = claims.read(connection);
+                to = once.now();
+                permit = claims.read(connection.now());
             } catch (InterruptedIOException e) {
                 throw e;
             } catch (IOException e) {
                 return "not tried: the claim cannot be read: " + Batches.firstLine(e);
             }
-            String failure = sent(part, results, permit);
+            String failure = sent(part, results, to, permit);
             int before = open.size();
             open.removeIf(i -> !worthAnother(results[i]));
             if (open.isEmpty() || claims.lost()) {
@@ -276,10 +286,11 @@ final class MutationWriter implements DataWriter<InternalRow> {
     }
 
     /** Sends those of the actions once; what went wrong, or null. */
-    private String sent(List<Integer> open, Object[] results, Batches.Permit permit) throws IOException {
+    private String sent(List<Integer> open, Object[] results, Connection to, Batches.Permit permit)
+            throws IOException {
         Object[] answers = new Object[open.size()];
         List<Row> wanted = open.stream().map(actions::get).toList();
-        String failure = new Batches(requests, once, name, wanted, answers, permit).await();
+        String failure = new Batches(requests, to, name, wanted, answers, permit).await();
         for (int i = 0; i < answers.length; i++) {
             results[open.get(i)] = answers[i];
         }

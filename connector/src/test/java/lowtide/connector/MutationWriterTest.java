@@ -38,9 +38,19 @@ class MutationWriterTest {
     /** What it says of the time to wait. */
     private String wait = "0ms";
     private int requests;
+    /** Whether there is another token than the one that the task began with. */
+    private boolean replaced;
     private final Connection connection = (Connection) proxy(Connection.class, proxy(Table.class, null));
-    private final MutationWriter writer = new MutationWriter(new Options(Map.of("table", "orders")),
-            new int[] {0, 1, 2, 3, 4, 5, 6, -1, -1, -1, -1}, Durability.SYNC_WAL, connection, connection);
+    private final MutationWriter writer;
+
+    MutationWriterTest() throws IOException {
+        writer = writing(() -> connection);
+    }
+
+    private MutationWriter writing(MutationWriter.Connected connected) throws IOException {
+        return new MutationWriter(new Options(Map.of("table", "orders")),
+                new int[] {0, 1, 2, 3, 4, 5, 6, -1, -1, -1, -1}, Durability.SYNC_WAL, connected, connected);
+    }
 
     private Object proxy(Class<?> type, Object table) {
         return Proxy.newProxyInstance(MutationWriterTest.class.getClassLoader(), new Class<?>[] {type},
@@ -56,6 +66,7 @@ class MutationWriterTest {
         Configuration settings = new Configuration(false);
         settings.set(HConstants.HBASE_CLIENT_OPERATION_TIMEOUT, "60000");
         settings.set(HConstants.HBASE_CLIENT_PAUSE, "1");
+        settings.set(HConstants.HBASE_CLIENT_RETRIES_NUMBER, "3");
         return settings;
     }
 
@@ -136,11 +147,31 @@ class MutationWriterTest {
         assertEquals(1, requests);
     }
 
+    /** A token that was replaced lets nobody in any more: each try takes the connection that there is then. */
+    @Test
+    void aTaskGoesOnByTheTokenThatCameMeanwhile() throws IOException {
+        Connection old = (Connection) Proxy.newProxyInstance(MutationWriterTest.class.getClassLoader(),
+                new Class<?>[] {Connection.class}, (proxy, method, arguments) -> {
+                    if (method.getName().equals("getConfiguration")) {
+                        return settings();
+                    }
+                    replaced = true;
+                    throw new IOException("the token is expired");
+                });
+        MutationWriter lasting = writing(() -> replaced ? connection : old);
+        lasting.write(new GenericInternalRow(new Object[] {UTF8String.fromString("put"), UTF8String.fromString("west"),
+            Bytes.toBytes("row"), FAMILY, Bytes.toBytes("q"), 100L, Bytes.toBytes("v")}));
+        WriteReport.keep("lasting", (WriteReport) lasting.commit());
+        JsonNode report = new ObjectMapper().readTree(WriteReport.take("lasting")).get(0);
+        assertEquals(List.of(1, 0), List.of(report.get("done").asInt(), report.get("failed").asInt()), report.toString());
+        assertTrue(replaced, "it began with the old one");
+    }
+
     /** At a rate requests are small, and all mutations are paid for before they are sent. */
     @Test
     void atARateRequestsAreSmall() throws IOException {
         MutationWriter paced = new MutationWriter(new Options(Map.of("table", "orders", "perSecond", "50", "gate", "small")),
-                new int[] {0, 1, 2, 3, 4, 5, 6, -1, -1, -1, -1}, Durability.SYNC_WAL, connection, connection);
+                new int[] {0, 1, 2, 3, 4, 5, 6, -1, -1, -1, -1}, Durability.SYNC_WAL, () -> connection, () -> connection);
         long begin = System.nanoTime();
         for (int row = 0; row < 100; row++) {
             paced.write(new GenericInternalRow(new Object[] {UTF8String.fromString("put"), UTF8String.fromString("west"),
@@ -156,7 +187,7 @@ class MutationWriterTest {
     @Test
     void atARateOneRowIsSentInPortions() throws IOException {
         MutationWriter paced = new MutationWriter(new Options(Map.of("table", "orders", "perSecond", "100", "gate", "row")),
-                new int[] {0, 1, 2, 3, 4, 5, 6, -1, -1, -1, -1}, Durability.SYNC_WAL, connection, connection);
+                new int[] {0, 1, 2, 3, 4, 5, 6, -1, -1, -1, -1}, Durability.SYNC_WAL, () -> connection, () -> connection);
         for (int column = 0; column < 20; column++) {
             paced.write(new GenericInternalRow(new Object[] {UTF8String.fromString("put"), UTF8String.fromString("west"),
                 Bytes.toBytes("row"), FAMILY, Bytes.toBytes("q" + column), 100L, Bytes.toBytes("v")}));
