@@ -2,7 +2,9 @@
 
 Only what a client needs is taken. ``hbase.rootdir`` is not: where it is given, large tables are read from HBase's own
 files, for which usually HBase's user alone has the rights, so it has to be asked for. What servers are told is not
-either: it may hold passwords, and what is taken travels to every executor.
+either: it may hold passwords, and what is taken travels to every executor. So do the passwords of the key and trust
+store of HBase's TLS, without which no client reads a store whose place is taken: to Spark inside the driver and to
+executors with the plan, on no command line.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from lowtide.errors import UsageError
+from lowtide.sources import secrets
 
 #: In the order in which Hadoop reads them: the later one wins.
 CORE, HBASE = "core-site.xml", "hbase-site.xml"
@@ -28,7 +31,7 @@ ADDRESS = {
 }
 #: Whether a client needs a property, by its name.
 _OF_CLIENTS = re.compile(
-    r"(?!.*password)(?:hbase\.(client|rpc|ipc\.client|security|sasl|masters$|unsafe\.client|netty\.rpc)\b.*|zookeeper\..*"
+    r"hbase\.rpc\.tls\.(?:truststore|keystore)\.password|(?!.*password)(?:hbase\.(client|rpc|ipc\.client|security|sasl|masters$|unsafe\.client|netty\.rpc)\b.*|zookeeper\..*"
     r"|hbase\.zookeeper\.(?!property\.).*|hbase\.(master|regionserver)\.kerberos\.principal)"
 )
 _REFERENCE = re.compile(r"\$\{([^}$\s]+)\}")
@@ -101,5 +104,6 @@ def _resolved(name: str, known: Mapping[str, str], folder: Path) -> str:
         if replacement is None:
             break
         value = value[: match.start()] + replacement + value[match.end() :]
-    fact = f"{name} in {folder} is {known[name]}, of which no file there says what it stands for"
+    said = "has a reference" if secrets.is_secret(name) else f"is {known[name]}"
+    fact = f"{name} in {folder} {said}, of which no file there says what it stands for"
     raise UsageError(fact, "write it out, or set it in the configuration, under hbase")

@@ -257,18 +257,38 @@ def test_the_embedded_stores_root_folder_is_known(
 
 
 def test_only_what_a_client_needs_is_taken(cluster: Callable[..., Path]) -> None:
-    """What servers are told, the root folder and passwords stay where they are."""
+    """What servers are told, the root folder and passwords of other things than TLS stay where they are."""
     servers = {
         "hbase.rootdir": "hdfs://ns/hbase",
         "hbase.regionserver.handler.count": "30",
         "hbase.zookeeper.property.dataDir": "/var/zk",
-        "hbase.rpc.tls.keystore.password": "secret",
+        "hbase.ssl.keystore.password": "secret",
+        "hbase.client.some.password": "secret",
         "hbase.coprocessor.region.classes": "some.Class",
         "dfs.replication": "2",
     }
     cluster({**CLUSTER, **servers}, {"fs.s3a.secret.key": "secret", "hbase.client.retries.number": "7"})
     properties = load(given("hbase: {conf_dir: conf}")).hbase.client_properties()
     assert properties == {**CLUSTER, "hbase.client.retries.number": "7"}
+
+
+def test_a_store_of_tls_is_taken_with_its_password(cluster: Callable[..., Path]) -> None:
+    """Without it no client can read the file whose place is taken."""
+    of_tls = {
+        f"hbase.rpc.tls.{store}.{what}": f"{store} {what}"
+        for store in ("truststore", "keystore")
+        for what in ("location", "type", "password")
+    }
+    cluster({**CLUSTER, **of_tls})
+    assert load(given("hbase: {conf_dir: conf}")).hbase.client_properties() == {**CLUSTER, **of_tls}
+
+
+def test_a_password_is_not_told_where_it_cannot_be_made_out(cluster: Callable[..., Path]) -> None:
+    """A part of it stands beside the reference that stands for nothing."""
+    cluster({**CLUSTER, "hbase.rpc.tls.truststore.password": "hunter2${nosuch}"})
+    with pytest.raises(UsageError, match=r"truststore\.password in .*conf has a reference") as refused:
+        load(given("hbase: {conf_dir: conf}"))
+    assert "hunter2" not in str(refused.value)
 
 
 def test_references_are_replaced(cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
