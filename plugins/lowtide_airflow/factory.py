@@ -97,8 +97,8 @@ def lowtide_dags(
         callbacks: of every task, under Airflow's names (``on_failure_callback``, ...): a function, a notifier, or
             several. A failure is told when it happens, after the retries, once for each task.
         run_callbacks: of every DAG: ``on_failure_callback`` and ``on_success_callback``, once a run, at its end.
-        approval: whether *Ask for approval* is ticked in the forms, and so counts for scheduled runs; None: as the
-            installation says.
+        approval: whether every run that acts needs an approval, scheduled ones too, and no form can do without; else
+            who fills one in may ask for it. None: as the installation says.
         approvers: who alone may answer an approval: their ids in Airflow's auth manager, or ``{"id", "name"}``. Empty:
             whoever may edit the DAG's runs.
         notifiers: called when a run waits for an approval.

@@ -7,6 +7,8 @@ types. So it is among all of them: an empty field means what its description say
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow.sdk import Param
 from airflow.sdk.configuration import conf
 
@@ -53,13 +55,15 @@ def share_param() -> Param:
 
 
 def asks_for_approval() -> bool:
-    """Whether *Ask for approval* is ticked where nobody says otherwise."""
+    """Whether every run that acts needs an approval where a store's DAGs do not say otherwise."""
     return bool(conf.getboolean(_SECTION, "approval", fallback=False))
 
 
-def switch_param(title: str, what: str, *, ticked: bool = False) -> Param:
-    """A choice of what to do; *what* being ticked means."""
-    return Param(ticked, type=["null", "boolean"], title=title, description=f"Ticked, {what}", section="What to do")
+def switch_param(title: str, what: str, *, always: bool = False) -> Param:
+    """A choice of what to do; *what* being ticked means. *always*: it is ticked, and a run without is refused."""
+    fixed: dict[str, Any] = {"const": True} if always else {}
+    told = f"Ticked, {what}" + (" It is asked for here, and cannot be left out." if always else "")
+    return Param(always, type=["null", "boolean"], title=title, description=told, section="What to do", **fixed)
 
 
 def execute_param(does: str) -> Param:
@@ -70,13 +74,15 @@ def execute_param(does: str) -> Param:
     )
 
 
-def approval_param(ticked: bool) -> Param:
-    """Whether a person sees the plan before it is done; an installation may ask for it in every run."""
+def approval_param(always: bool) -> Param:
+    """Whether a person sees the plan before it is done. An installation may ask for it of every run (*always*), whoever
+    triggers it: who may fill in a form need not be who may approve.
+    """
     return switch_param(
         "Ask for approval",
         "a run that is to act makes its plan first and waits, in the task approve, until a person approves it. Then "
         "that plan is done, or nothing.",
-        ticked=ticked,
+        always=always,
     )
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.exceptions import ParamValidationError
 from airflow.sdk import DAG, BaseNotifier
+from airflow.sdk.definitions.param import process_params
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from lowtide_airflow.approved import APPROVE
 from lowtide_airflow.dags import MAKERS
@@ -224,6 +226,21 @@ def test_people_are_called() -> None:
     cleanup = made["orphan_cleanup"]
     assert cleanup.params["approval"] is True
     assert cleanup.get_task(APPROVE).assigned_users == [{"id": "ann", "name": "ann"}, {"id": "7", "name": "bob"}]
+
+
+@pytest.mark.parametrize("given", [False, None])
+def test_an_approval_that_is_asked_for_cannot_be_left_out(given: bool | None) -> None:
+    """Whoever may trigger a run need not be who may approve it: a run without is refused. Where nobody asks for it, a
+    form may.
+    """
+    asked, free = (lowtide_dags(dags=["orphan_cleanup"], approval=each)["orphan_cleanup"] for each in (True, False))
+    conf = {"approval": given, "execute": True}
+    with pytest.raises(ParamValidationError, match="True was expected"):
+        process_params(asked, asked.get_task(APPROVE), conf, suppress_exception=False)
+    assert process_params(asked, asked.get_task(APPROVE), {"execute": True}, suppress_exception=False)["approval"]
+    for choice in (True, False):
+        told = process_params(free, free.get_task(APPROVE), {"approval": choice}, suppress_exception=False)
+        assert told["approval"] is choice
 
 
 def test_those_who_may_approve_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
