@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -18,10 +19,12 @@ _INSTALL = (
     "install lowtide[kerberos]: it compiles gssapi, for which it needs a C compiler and the headers of MIT's Kerberos "
     "(Debian: apt-get install gcc libkrb5-dev)"
 )
-#: What Kerberos's own words are about, and what to do. The first that fits counts.
+#: What Kerberos's own words are about, as expressions, and what to do. The first that fits counts.
 _REMEDIES = (
+    ("client's entry in database has expired", "have the realm's administrator let the principal live on"),
+    ("password has expired", "have the realm's administrator give the principal a new key, and the keytab made again"),
     ("expired", "renew the ticket (kinit), have something renew it, or set hbase.thrift.keytab and principal"),
-    ("client not found", "set hbase.thrift.principal to one that the realm knows"),
+    ("client ('.*' )?not found", "set hbase.thrift.principal to one that the realm knows"),
     (
         "not found in kerberos database",
         "set hbase.thrift.service to the gateway's own principal, such as thrift/gateway.example.org",
@@ -155,7 +158,7 @@ def forget(thrift: Thrift) -> bool:
 
 def judged(thrift: Thrift, said: str) -> HandshakeError:
     """The error for what Kerberos *said* of a login to the gateway."""
-    remedy = next((remedy for words, remedy in _REMEDIES if words in said.lower()), _ELSE)
+    remedy = next((remedy for words, remedy in _REMEDIES if re.search(words, said.lower())), _ELSE)
     kind = RefusedError if any(words in said.lower() for words in _STALE) else HandshakeError
     return kind(f"no login to the gateway at {thrift.host}:{thrift.port}{_who(thrift)}: {said}", remedy)
 

@@ -45,9 +45,19 @@ _MEANINGS = (
         "Clock skew too great",
         "the clocks of this machine, the KDC and HBase's servers are minutes apart: set them right",
     ),
+    *(
+        (words, "no KDC of the realm answers: see that the one in krb5.conf is the right one and runs")
+        for words in ("Cannot get a KDC reply", "Cannot locate KDC", "Receive timed out")
+    ),
     (
-        "Cannot contact any KDC",
-        "no KDC of the realm answers: see that the one in krb5.conf is the right one and runs",
+        "Pre-authentication information was invalid",
+        "the KDC does not take the key or the password of who logs in: the principal has another key by now than the "
+        "keytab. Have that made again",
+    ),
+    (
+        "Failed to find any Kerberos tgt",
+        "a login by Kerberos is asked for, and the driver or an executor has no valid ticket: run kinit, have "
+        "something renew the cache, or set a keytab. See docs/clusters.md, Kerberos",
     ),
     (  # of a server that was killed it is the region server's connection, or there is none
         "MasterNotRunningException: org.apache.hadoop.hbase.exceptions.ConnectionClosedException",
@@ -59,6 +69,15 @@ _MEANINGS = (
         "NotSslRecordException",
         "HBase's servers speak no TLS, and hbase.client.netty.tls.enabled says so: take it off",
     ),
+    *(
+        (
+            f"Received fatal alert: {alert}",
+            "HBase's servers ask for a certificate of the client and do not take this one's, or it shows none: "
+            "hbase.rpc.tls.keystore.location names the store that has it, with its key, and the servers have to trust "
+            "its authority",
+        )
+        for alert in ("bad_certificate", "certificate_required", "certificate_unknown")
+    ),
     (
         "SSLHandshakeException",
         "HBase's servers show a certificate that this client does not take: its authority is not in the store that "
@@ -68,9 +87,15 @@ _MEANINGS = (
     (  # raised where the handler of TLS cannot be made: the reason stands in the log alone
         "StacklessClosedChannelException",
         "no connection to HBase can be made. Where hbase.client.netty.tls.enabled is set, the store that "
-        "hbase.rpc.tls.truststore.location names cannot be used: it is not there for this user to read, it is of "
-        "another type or has another password than hbase.rpc.tls.truststore.type and .password say, or nothing is "
-        "trusted in it; the driver's log says which it is (NettyRpcConnection)",
+        "hbase.rpc.tls.truststore.location names, or the one with this client's certificate "
+        "(hbase.rpc.tls.keystore.location), cannot be used: it is not there for this user to read, it is of another "
+        "type or has another password than .type and .password beside it say, or nothing is in it; the driver's log "
+        "says which it is (NettyRpcConnection)",
+    ),
+    (  # around most of what is above, and around what has no words here
+        "GSS initiate failed",
+        "a login by Kerberos to HBase, HDFS or YARN failed; the driver's log has the reason (GSSException). See "
+        "docs/clusters.md, Kerberos",
     ),
 )
 

@@ -106,7 +106,10 @@ def test_the_gateways_principal(service: str, name: tuple[str, bool]) -> None:
     [
         ("Ticket expired", "renew the ticket"),
         ("Server thrift/gw@EXAMPLE.ORG not found in Kerberos database", "hbase.thrift.service"),
+        ("Client 'lowtide@EXAMPLE.ORG' not found in Kerberos database", "hbase.thrift.principal"),
         ("Client not found in Kerberos database", "hbase.thrift.principal"),
+        ("Client's entry in database has expired", "let the principal live on"),
+        ("Password has expired", "a new key"),
         ("The ticket isn't for us", "hbase.thrift.service"),
         ("Cannot contact any KDC for realm 'EXAMPLE.ORG'", "KRB5_CONFIG"),
         ("Clock skew too great", "clocks"),

@@ -51,7 +51,30 @@ EXHAUSTED = "RetriesExhaustedException: Failed after attempts=4, exceptions:\n20
             ("HDFS or YARN asks", "spark.kerberos.access.hadoopFileSystems"),
         ),
         ("GSSException: Clock skew too great (37)", ("clocks",)),
-        ("KrbException: Cannot contact any KDC for realm", ("krb5.conf",)),
+        ("sun.security.krb5.KrbException: Cannot get a KDC reply", ("no KDC of the realm answers", "krb5.conf")),
+        ("LoginException: Cannot locate KDC", ("no KDC of the realm answers",)),
+        ("LoginException: Receive timed out", ("no KDC of the realm answers",)),
+        (
+            "LoginException: Pre-authentication information was invalid (24)",
+            ("another key by now than the keytab",),
+        ),
+        (
+            "SaslException: GSS initiate failed [Caused by GSSException: No valid credentials provided (Mechanism "
+            "level: Failed to find any Kerberos tgt)]",
+            ("no valid ticket", "kinit"),
+        ),
+        ("SaslException: GSS initiate failed [Caused by GSSException: something new]", ("GSSException", "log")),
+        (
+            EXHAUSTED + "io.netty.channel.StacklessClosedChannelException",
+            ("hbase.rpc.tls.keystore.location",),
+        ),
+        *(
+            (
+                f"{EXHAUSTED}javax.net.ssl.SSLHandshakeException: Received fatal alert: {alert}",
+                ("certificate of the client", "hbase.rpc.tls.keystore.location"),
+            )
+            for alert in ("bad_certificate", "certificate_required", "certificate_unknown")
+        ),
     ],
 )
 def test_it_is_told_with_what_to_do(said: str, words: tuple[str, ...]) -> None:
