@@ -1,7 +1,7 @@
 """What executors are let in by where HBase and HDFS ask for logins: tokens, which Spark's driver fetches for them.
 
 Spark does it by settings of its own, which say once more what the configuration says of HBase and of the sideline. So
-they are made of it. What somebody sets himself wins. Pure.
+they are made of it, and of Hadoop's ``core-site.xml``. What somebody sets himself wins.
 
 On one machine there are no executors apart from the driver, and a standalone master passes no tokens on: nothing is
 made for those.
@@ -9,12 +9,15 @@ made for those.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from lowtide.config import SECURITY
 from lowtide.errors import UsageError
+from lowtide.sources import site
 
 if TYPE_CHECKING:
     from lowtide.config import Config
@@ -31,14 +34,25 @@ FILE_SYSTEMS = "spark.kerberos.access.hadoopFileSystems"
 _HADOOP = "spark.hadoop."
 #: File systems that give tokens to whom has logged in by Kerberos.
 _GIVING = re.compile(r"(hdfs|webhdfs|swebhdfs|viewfs|o3fs|ofs)://[^/]+")
+#: A ticket cache that is no file, such as ``KCM:`` and ``KEYRING:persistent:1000``.
+_OTHER_CACHE = re.compile(r"(?!FILE:)[A-Za-z0-9]+:")
 _MASTERS = ("yarn", "k8s://")
 #: By what a task is let in to HBase.
 _LETS_IN = {"HBASE_AUTH_TOKEN", "Kerberos"}
 
 
 def asked(config: Config, master: str) -> bool:
-    """Whether executors of *master* are let in by tokens."""
+    """Whether executors of *master* are let in to HBase by tokens."""
     return master.startswith(_MASTERS) and config.hbase.client_properties().get(SECURITY) == "kerberos"
+
+
+def needs_login(config: Config, master: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the driver needs a login by Kerberos for executors of *master*: HBase asks for one, or HDFS and YARN do,
+    by the ``core-site.xml`` that Spark finds, whatever HBase does.
+    """
+    folder = environ.get("HADOOP_CONF_DIR") or config.hbase.conf_dir
+    hadoop = bool(folder) and site.asks_for_logins(Path(str(folder)))
+    return asked(config, master) or (master.startswith(_MASTERS) and hadoop)
 
 
 def submitted(config: Config, master: str) -> dict[str, str]:
@@ -49,7 +63,7 @@ def submitted(config: Config, master: str) -> dict[str, str]:
         UsageError: of Spark's own login, half is given.
     """
     conf = config.spark.conf
-    if not asked(config, master):
+    if not needs_login(config, master):
         return {}
     found: dict[str, str] = {}
     if (SPARK_KEYTAB in conf) != (SPARK_PRINCIPAL in conf):
@@ -102,7 +116,13 @@ def stranger(login: Login, environ: Mapping[str, str]) -> tuple[str, str] | None
     fact = (
         f"this driver has no login by Kerberos: there is no valid ticket in {where}, or it has expired, and no keytab"
     )
-    return fact, f"Run kinit, have something renew the cache, or set {SPARK_KEYTAB} and {SPARK_PRINCIPAL} in spark.conf"
+    remedy = f"Run kinit, have something renew the cache, or set {SPARK_KEYTAB} and {SPARK_PRINCIPAL} in spark.conf"
+    if not cache or _OTHER_CACHE.match(cache):
+        remedy += (
+            ". Where klist shows a ticket: Java reads caches that are files alone; kinit -c FILE:/PATH, and set "
+            "KRB5CCNAME to it"
+        )
+    return fact, remedy
 
 
 def lacking(held: Iterable[str], config: Config, master: str, conf: Mapping[str, str]) -> tuple[str, str]:

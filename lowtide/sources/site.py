@@ -34,6 +34,7 @@ _OF_CLIENTS = re.compile(
     r"hbase\.rpc\.tls\.(?:truststore|keystore)\.password|(?!.*password)(?:hbase\.(client|rpc|ipc\.client|security|sasl|masters$|unsafe\.client|netty\.rpc)\b.*|zookeeper\..*"
     r"|hbase\.zookeeper\.(?!property\.).*|hbase\.(master|regionserver)\.kerberos\.principal)"
 )
+_LOGINS = "hadoop.security.authentication"
 _REFERENCE = re.compile(r"\$\{([^}$\s]+)\}")
 
 
@@ -77,6 +78,17 @@ def root(folder: Path, address: str) -> str | None:
     known = _properties(folder / HBASE)
     quorum, port, znode = (known.get(name, "") for name in ADDRESS)
     return known.get("hbase.rootdir") if f"{quorum}:{port}{znode}" == address else None
+
+
+def asks_for_logins(folder: Path) -> bool:
+    """Whether Hadoop's file systems and YARN ask for logins by Kerberos, as the ``core-site.xml`` in *folder* says;
+    not, where there is none or it cannot be read here.
+    """
+    try:
+        known = _properties(folder / CORE)
+        return _resolved(_LOGINS, {_LOGINS: "simple", **known}, folder).strip().lower() == "kerberos"
+    except UsageError:
+        return False
 
 
 def _properties(file: Path) -> dict[str, str]:

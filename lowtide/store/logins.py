@@ -14,7 +14,8 @@ _MEANINGS = (
     (
         "Found no valid authentication method from options",
         "HBase asks for a login by Kerberos, and the driver or an executor has none: neither a valid ticket nor "
-        "a token nor hbase.client.keytab.file and .principal among hbase.properties. See docs/clusters.md, Kerberos",
+        "a token nor hbase.client.keytab.file and .principal among hbase.properties. Of ticket caches Java reads files "
+        "alone (KRB5CCNAME=FILE:/PATH). See docs/clusters.md, Kerberos",
     ),
     (
         "SecretManager$InvalidToken",
@@ -57,7 +58,8 @@ _MEANINGS = (
     (
         "Failed to find any Kerberos tgt",
         "a login by Kerberos is asked for, and the driver or an executor has no valid ticket: run kinit, have "
-        "something renew the cache, or set a keytab. See docs/clusters.md, Kerberos",
+        "something renew the cache, or set a keytab. Of ticket caches Java reads files "
+        "alone (KRB5CCNAME=FILE:/PATH). See docs/clusters.md, Kerberos",
     ),
     (  # of a server that was killed it is the region server's connection, or there is none
         "MasterNotRunningException: org.apache.hadoop.hbase.exceptions.ConnectionClosedException",

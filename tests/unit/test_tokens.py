@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -166,4 +167,47 @@ def test_a_driver_without_a_login_is_told_where_it_was_looked_for() -> None:
     assert tokens.stranger(Driver(True, "lowtide@EXAMPLE.ORG"), cache) is None
     assert "/tmp/krb5cc_1000" in str(tokens.stranger(Driver(True, ""), cache))
     assert "KRB5CCNAME is not set" in str(tokens.stranger(Driver(True, ""), {}))
+    for name in ("/tmp/krb5cc_1000", "FILE:/tmp/krb5cc_1000"):
+        assert "files alone" not in str(tokens.stranger(Driver(True, ""), {"KRB5CCNAME": name}))
     assert "core-site.xml" in str(tokens.stranger(Driver(False, ""), cache))
+
+
+@pytest.mark.parametrize("cache", ["KCM:", "KEYRING:persistent:1000", ""])
+def test_a_ticket_that_java_cannot_read_is_told_of(cache: str) -> None:
+    """klist shows it, and Java knows no cache but a file; unset, the system may have another kind."""
+    told = str(tokens.stranger(Driver(True, ""), {"KRB5CCNAME": cache} if cache else {}))
+    assert "Java reads caches that are files alone; kinit -c FILE:/PATH, and set KRB5CCNAME to it" in told
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"),
+    [("kerberos", True), ("Kerberos ", True), ("simple", False), ("${nosuch}", False), (None, False)],
+)
+def test_hdfs_and_yarn_may_ask_for_logins_where_hbase_does_not(
+    said: str | None, asks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the core-site.xml says that Spark finds: then the login, its renewal and the sideline's file system are
+    arranged; nothing of HBase's is.
+    """
+    if said:
+        text = f"<property><name>hadoop.security.authentication</name><value>{said}</value></property>"
+        (tmp_path / "core-site.xml").write_text(f"<configuration>{text}</configuration>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    files = {"spark.kerberos.access.hadoopFileSystems": "hdfs://nameservice1"}
+    assert kerberos(properties={}) == ({**files, "spark.kerberos.renewal.credentials": "ccache"} if asks else {})
+    assert tokens.needs_login(config({}), "yarn") is asks
+    assert not tokens.needs_login(config({}), "local[2]")
+    assert tokens.in_driver(config({}), "yarn", {}) == {}
+
+
+def test_the_core_site_beside_hbases_file_counts_where_no_other_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there that Spark is led then."""
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    text = "<property><name>hadoop.security.authentication</name><value>kerberos</value></property>"
+    (tmp_path / "core-site.xml").write_text(f"<configuration>{text}</configuration>")
+    known = config({})
+    assert not tokens.needs_login(known, "yarn")
+    there = known.model_copy(update={"hbase": known.hbase.model_copy(update={"conf_dir": str(tmp_path)})})
+    assert tokens.needs_login(there, "yarn")

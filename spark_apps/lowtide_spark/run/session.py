@@ -67,7 +67,7 @@ def check_login(config: Config, master: str) -> None:
         UsageError: says what there is not, and what to do.
     """
     jvm: Any = SparkContext._jvm
-    if not tokens.asked(config, master):
+    if not tokens.needs_login(config, master):
         return
     try:
         why = tokens.stranger(jvm.lowtide.connector.Logins, os.environ)
