@@ -12,7 +12,7 @@ from itertools import product
 from lowtide.check.hops import NotCheckedError
 from lowtide.config import REGISTRY, SECURITY, HBase, Omid, Thrift
 from lowtide.errors import GatewayError
-from lowtide.store import oracle_probe
+from lowtide.store import oracle_probe, ports
 from lowtide.store.gateway import connect, described, text_of
 from lowtide.store.kerberos import HandshakeError
 
@@ -30,8 +30,8 @@ def zookeeper(hbase: HBase) -> str:
     """Whether ZooKeeper takes connections at the addresses that HBase's client gets."""
     if hbase.hides_zookeeper:
         return f"HBase's clients ask none: {REGISTRY} is {hbase.client_properties()[REGISTRY]}"
-    parts = (address.rpartition(":") for address in hbase.zookeeper_addresses)
-    return judge_zookeeper({(host, int(port)): _refusal(host, int(port)) for host, _, port in parts})
+    found = [ports.parts(address) for address in hbase.zookeeper_addresses]
+    return judge_zookeeper({address: _refusal(*address) for address in found})
 
 
 def judge_zookeeper(refusals: dict[tuple[str, int], str]) -> str:
@@ -228,8 +228,10 @@ def judge_http_gateway(thrift: Thrift, *, without_login: bool, as_anybody: bool)
 
 
 def _is_loopback(host: str) -> bool:
+    """Whether all addresses of that name are this machine's own, of whichever version."""
     try:
-        return ipaddress.ip_address(socket.gethostbyname(host)).is_loopback
+        found = {str(address[0]) for *_, address in socket.getaddrinfo(host, None)}
+        return bool(found) and all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in found)
     except (OSError, ValueError):
         return False
 

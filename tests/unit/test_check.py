@@ -26,7 +26,7 @@ from lowtide.cli.check import sentence
 from lowtide.config import DEFAULTS, Config, HBase, Omid, Spark, Thrift
 from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError
 from lowtide.run import sparks
-from lowtide.store import oracle_probe
+from lowtide.store import oracle_probe, ports
 from lowtide.store.permissions import Lack
 from lowtide.store.rows import FORMAT
 from lowtide.values.clock import from_millis, millis
@@ -679,3 +679,28 @@ def test_a_waiting_time_that_is_none_is_refused() -> None:
     done = CliRunner().invoke(app, ["check", "--wait", "soon"])
     assert isinstance(done.exception, UsageError)
     assert "--wait" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [("zk1:2181", ("zk1", 2181)), ("[::1]:2181", ("::1", 2181)), ("[fe80::1%eth0]:2999", ("fe80::1%eth0", 2999))],
+)
+def test_an_address_of_the_sixth_version_loses_its_brackets(address: str, found: tuple[str, int]) -> None:
+    """A quorum has it in brackets, and no socket takes them."""
+    assert ports.parts(address) == found
+    quorum, _, port = address.rpartition(":")
+    hbase = HBase(zookeeper_quorum=quorum, zookeeper_port=int(port))
+    assert [ports.parts(each) for each in hbase.zookeeper_addresses] == [found]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "loopback"),
+    [(("127.0.0.1",), True), (("::1", "127.0.0.1"), True), (("::1", "192.0.2.1"), False), (("fe80::1%eth0",), False)],
+)
+def test_a_gateway_on_this_machine_alone_is_known_by_all_of_its_addresses(
+    addresses: tuple[str, ...], loopback: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it has none of the fourth version."""
+    found = [(socket.AF_INET6, socket.SOCK_STREAM, 0, "", (each, 0)) for each in addresses]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
+    assert servers._is_loopback("gateway") is loopback
