@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import ast
 import json
+import stat
+from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lowtide_spark.verification import verify
 
 from lowtide.cleaning.facts import Fact, region_watermark
+from lowtide.run.summary import Summary
 from lowtide.values.intervals import Intervals
 from lowtide.values.keyranges import KeyRange
 from lowtide.verification.proven import Allowed, Proof, lost, turned
@@ -233,3 +239,19 @@ def test_what_reads_otherwise_is_named() -> None:
     (found,) = differences(before, after)
     assert (found.invariant, found.table) == ("V6", "t")
     assert "read as of 7" in found.what
+
+
+def test_what_the_verifier_writes_is_for_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both of its files name rows: what was found, and what a later look compares with."""
+    found, seen = tmp_path / "found.json", tmp_path / "seen.json"
+    run: Any = SimpleNamespace(
+        options=SimpleNamespace(sample=None, before=seen, after=None, json=found),
+        request=SimpleNamespace(run="r1", now=datetime.now(UTC)),
+        store=SimpleNamespace(spark=None),
+        summary=Summary("verify", "r1", False),
+    )
+    monkeypatch.setattr(verify, "progress", lambda *_: nullcontext())
+    monkeypatch.setattr(verify, "_check", lambda run, found, look: look.write(run, found))
+    verify.verify(run)
+    assert json.loads(found.read_text())["run"] == json.loads(seen.read_text())["run"] == "r1"
+    assert {stat.S_IMODE(file.stat().st_mode) for file in (found, seen)} == {0o600}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lowtide.errors import UsageError
+from lowtide.run.private import write_private
 from lowtide.values.clock import millis
 from lowtide.verification.findings import Verification
 from lowtide_spark.run.context import Run
@@ -43,4 +44,4 @@ class Look:
         """Write what was seen, if it is to be written."""
         if run.options.before is not None:
             about = {"run": run.request.run, "at": millis(run.request.now), "low_watermark": found.low_watermark}
-            run.options.before.write_text(json.dumps({**about, **self.seen}, indent=2) + "\n", "utf-8")
+            write_private(run.options.before, json.dumps({**about, **self.seen}, indent=2) + "\n")

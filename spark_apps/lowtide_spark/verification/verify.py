@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lowtide.errors import StoreError, UsageError
+from lowtide.run.private import write_private
 from lowtide.verification.findings import Verification
 from lowtide.verification.records import bound, horizon, numbered_anew
 from lowtide_spark.frames.store import cause
@@ -42,7 +43,7 @@ def verify(run: Run) -> None:
     run.summary.figures["violations"] = sum(v.number for v in found.violations)
     look.write(run, found)
     if run.options.json is not None:
-        run.options.json.write_text(found.to_json(), "utf-8")
+        write_private(run.options.json, found.to_json())
     if found.unseen and not found.violations:
         raise StoreError("; ".join(found.unseen))
     run.summary.problems += found.unseen
