@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -40,8 +41,11 @@ _REMEDIES = (
     ("client principal", "run kinit for hbase.thrift.principal, or leave that out"),
     ("credential", "run kinit, name the cache in hbase.thrift.ticket_cache, or set hbase.thrift.keytab and principal"),
 )
-#: How many caches in memory were given up, by :func:`_of`.
-_FORGOTTEN: dict[str, int] = {}
+#: How many caches in memory were given up, and when the last one was (s, monotonic), by :func:`_of`.
+_FORGOTTEN: dict[str, tuple[int, float]] = {}
+#: Fresh tickets that are refused too help nobody: so long no others are fetched (s). What is given up stays in this
+#: process's memory, which nothing in ``gssapi`` clears.
+_AGAIN = 60.0
 #: What is said of tickets for a key that somebody else has by now: the KDC, the gateway, or another service.
 _STALE = ("integrity check failed", "isn't for us", "key version")
 _ELSE = "see docs/clusters.md, and krb5.conf (KRB5_CONFIG)"
@@ -148,11 +152,14 @@ def forget(thrift: Thrift) -> bool:
     has no more.
 
     Returns:
-        Whether there is a keytab to fetch them with; what is in a cache of others is theirs to renew.
+        Whether they are: not where there is no keytab to fetch them with, for what is in a cache of others is theirs to
+        renew; nor within a minute of the last time.
     """
-    if not thrift.keytab:
+    number, last = _FORGOTTEN.get(_of(thrift), (0, 0.0))
+    now = time.monotonic()
+    if not thrift.keytab or (number and now - last < _AGAIN):
         return False
-    _FORGOTTEN[_of(thrift)] = _FORGOTTEN.get(_of(thrift), 0) + 1
+    _FORGOTTEN[_of(thrift)] = number + 1, now
     return True
 
 
@@ -186,7 +193,7 @@ def _credential(gssapi: Any, thrift: Thrift) -> Any:
 
 def _store(thrift: Thrift) -> dict[str, str] | None:
     if thrift.keytab:
-        number = _FORGOTTEN.get(_of(thrift), 0)
+        number, _ = _FORGOTTEN.get(_of(thrift), (0, 0.0))
         return {"client_keytab": f"FILE:{thrift.keytab}", "ccache": f"MEMORY:lowtide-{_of(thrift)}-{number}"}
     return {"ccache": thrift.ticket_cache} if thrift.ticket_cache else None
 

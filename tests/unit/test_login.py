@@ -127,6 +127,24 @@ def test_what_kerberos_says_gets_a_remedy(said: str, remedy: str) -> None:
     assert remedy in error.remedy
 
 
+def test_fresh_tickets_are_fetched_once_a_minute_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the gateway refuses those too, a process that goes on asking would fill its memory with caches."""
+    now = [1000.0]
+    monkeypatch.setattr(kerberos, "_FORGOTTEN", {})
+    monkeypatch.setattr(kerberos.time, "monotonic", lambda: now[0])
+    thrift, other = Thrift(**KEYTAB), Thrift(**{**KEYTAB, "principal": "other@EXAMPLE.ORG"})
+    before = kerberos._store(thrift)
+    assert kerberos.forget(thrift)
+    fresh = kerberos._store(thrift)
+    assert fresh != before
+    assert not kerberos.forget(thrift), "they are fresh"
+    assert kerberos._store(thrift) == fresh
+    assert kerberos.forget(other), "another's are not"
+    now[0] += 61
+    assert kerberos.forget(thrift)
+    assert not kerberos.forget(Thrift(login="kerberos")), "a cache of others is theirs to renew"
+
+
 def test_a_refusal_is_a_failure_of_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who goes on after a lost connection goes on after it; it travels between processes, and is not tried again."""
     error = HandshakeError("no", "do this")
