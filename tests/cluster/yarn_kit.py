@@ -244,7 +244,8 @@ class Site:
                 if executor.is_in(method) and executor.unfinished():
                     executor.process.kill()
                     killed.append(executor)
-            return bool(killed)
+                    return True
+            return False
 
         assert reached(hit, PATIENCE, pause=0.02), f"no executor was found in {method}"
 
