@@ -76,5 +76,7 @@ def refusal(recorded: int, current: int, timestamp_table: str, own_tables: tuple
     return (
         f"the oracle stores the low watermark {current}, below {recorded}, the highest recorded: it gives numbers a "
         "second time, and shadow cells and commit entries of before would prove transactions that have nothing to do "
-        f"with them. {how}. Where no table holds a cell of before any more, drop {' and '.join(own_tables)} instead"
+        f"with them. {how}. Where no table holds a cell of before any more, drop {' and '.join(own_tables)} "
+        "instead. If only the commit table came back, from an HBase snapshot: start the oracle again, then lowtide "
+        "state reset --same-oracle"
     )

@@ -43,17 +43,27 @@ def state_reset(
     loaded = configured_to_act(config)
     with opened(loaded) as state:
         _check_reset(loaded, state, same_oracle=same_oracle)
+        _pruned(loaded, state, same_oracle=same_oracle)
     ask(f"Forget every recorded watermark in {loaded.state.table}?", yes=yes)
     with opened(loaded) as state:
         skipped = _check_reset(loaded, state, same_oracle=same_oracle)
         if same_oracle and not state.exists():
             console.print(f"Nothing is recorded in {loaded.state.table}.", soft_wrap=True)
             return
-        own_row = life.observe(state.connection, loaded.state.journal_table).own_row or life.OwnRow()
-        state.reset(same_oracle=same_oracle, skipped=skipped, pruned=own_row.pruned)
+        state.reset(same_oracle=same_oracle, skipped=skipped, pruned=_pruned(loaded, state, same_oracle=same_oracle))
         oracle = ", of the same oracle" if same_oracle else ""
         keep(state, loaded, config, "state reset", f"forgot what was recorded of all tables{oracle}")
     console.print("Forgotten. The next orphan_cleanup reads from 0.", soft_wrap=True)
+
+
+def _pruned(config: Config, state: StateStore, *, same_oracle: bool) -> int:
+    """How far was pruned, as the journal says itself; refused where it is disabled, and cannot say. Of the same oracle
+    that counts on, and is not asked for.
+    """
+    if same_oracle:
+        return 0
+    own_row = life.observe(state.connection, config.state.journal_table).own_row
+    return own_row.pruned if own_row else 0
 
 
 def _check_reset(config: Config, state: StateStore, *, same_oracle: bool) -> tuple[int, int] | None:

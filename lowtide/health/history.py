@@ -13,6 +13,7 @@ from lowtide.config import Config, Mode
 from lowtide.errors import StoreError
 from lowtide.health.reading import Reading
 from lowtide.history.mark import By, Hold, Limit, at_most, limits, mark_of
+from lowtide.run.summary import looked_at
 from lowtide.store.records import Bound, History
 from lowtide.tables.inventory import Kind
 from lowtide.values.clock import Clock, from_millis
@@ -115,7 +116,7 @@ def removals(reading: Reading) -> list[Removal]:
         if run["job"] != JOB:
             continue
         started = from_millis(run["started"])
-        for t in run["tables"]:
+        for t in filter(looked_at, run["tables"]):
             counts = t["counts"]
             numbers = (counts["deleted"], counts.get("markers", 0), counts.get("bytes_removed", 0))
             found.append(Removal(t["table"], run["run"], started, bool(t.get("execute")), *numbers))

@@ -158,7 +158,7 @@ def overdue(reading: Reading, config: Config) -> Iterator[Finding]:
                 why = f"{job} has not acted for at least {gone}"
             else:
                 why = f"{job} has never acted; the first run of any job was {gone} ago"
-            only_plans = planned and reading.at - planned.started < config.health.overdue_after
+            only_plans = _only_plans(job, planned, reading, config)
             yield Finding(
                 Cause.OVERDUE,
                 Severity.WARNING,
@@ -167,6 +167,16 @@ def overdue(reading: Reading, config: Config) -> Iterator[Finding]:
                 *(_let_act(job) if only_plans else _run_now(job)),
                 since,
             )
+
+
+def _only_plans(job: str, planned: LastRun | None, reading: Reading, config: Config) -> bool:
+    """Whether what is amiss is the mode: runs begin by themselves, and are dry runs without a pause's doing. A
+    collection publishes whatever the modes are.
+    """
+    if planned is None or job == "watermark_collection" or any(p.lasts(reading.at) for p in reading.pauses):
+        return False
+    by_airflow = "dag_id" in planned.summaries[0]["context"]
+    return by_airflow and reading.at - planned.started < config.health.overdue_after
 
 
 def _run_now(job: str) -> tuple[str, tuple[str, ...]]:

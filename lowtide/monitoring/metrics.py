@@ -27,7 +27,7 @@ from lowtide.health import (
     table_statuses,
 )
 from lowtide.health.bound import blockers
-from lowtide.run.summary import DONE
+from lowtide.run.summary import DONE, looked_at
 from lowtide.values.clock import WorldClock, millis, seconds_since
 
 
@@ -215,7 +215,7 @@ def _leftovers(reading: Reading, config: Config) -> Iterator[Sample]:
     done = set(config.own_tables)  # in a cleanup's summary the commit table has the marks that it put
     for run in reading.runs:
         for t in run["tables"] if run["job"] == "orphan_cleanup" else ():
-            if t["table"] not in done and (not reading.listed or t["table"] in reading.listed):
+            if t["table"] not in done and looked_at(t) and (not reading.listed or t["table"] in reading.listed):
                 done.add(t["table"])
                 counts = t["counts"]
                 planned = 0 if t.get("execute") else counts["healed"] + counts["deleted"]

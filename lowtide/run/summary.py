@@ -133,6 +133,11 @@ def _bounded(problems: Sequence[str], notes: Sequence[str]) -> dict[str, list[st
     return {name: [cut(text, LONGEST) for text in texts] for name, texts in (("problems", problems), ("notes", notes))}
 
 
+def looked_at(table: Mapping[str, Any]) -> bool:
+    """Whether what a run's summary has of a *table* says anything of it: not where it was passed by or refused."""
+    return not table.get("left_alone") and bool(table["counts"].get("cells_read") or not table["problems"])
+
+
 #: In a run's context: who approved its plan.
 APPROVED_BY = "approved_by"
 #: How the ids begin of what :func:`by_hand` keeps.

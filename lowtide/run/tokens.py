@@ -47,12 +47,13 @@ def asked(config: Config, master: str) -> bool:
 
 
 def needs_login(config: Config, master: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the driver needs a login by Kerberos for executors of *master*: HBase asks for one, or HDFS and YARN do,
-    by the ``core-site.xml`` that Spark finds, whatever HBase does.
+    """Whether the driver needs a login by Kerberos for executors of *master*: HBase asks for one, or YARN does, or a
+    file system that the run goes to, by the ``core-site.xml`` that Spark finds, whatever HBase does.
     """
     folder = environ.get("HADOOP_CONF_DIR") or config.hbase.conf_dir
-    hadoop = bool(folder) and site.asks_for_logins(Path(str(folder)))
-    return asked(config, master) or (master.startswith(_MASTERS) and hadoop)
+    goes_there = _GIVING.match(config.state.sideline) is not None or FILE_SYSTEMS in config.spark.conf
+    wanted = master.startswith("yarn") or (master.startswith(_MASTERS) and goes_there)
+    return asked(config, master) or (wanted and bool(folder) and site.asks_for_logins(Path(str(folder))))
 
 
 def submitted(config: Config, master: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ import ssl
 import struct
 from collections.abc import Sequence
 
-from lowtide.store.ports import nobody_answers
+from lowtide.store.ports import nobody_answers, parts
 
 # Omid's Request messages (protobuf): field 3, a handshake without capabilities; field 1, a timestamp request.
 _HANDSHAKE = bytes([0x1A, 2, 0x0A, 0])
@@ -69,8 +69,7 @@ def ask_timestamp(connection: socket.socket) -> int:
 
 
 def _connected(address: str, seconds: float) -> socket.socket:
-    host, _, port = address.rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=seconds)
+    return socket.create_connection(parts(address), timeout=seconds)
 
 
 def _takes_tls(address: str, seconds: float) -> bool:

@@ -91,7 +91,7 @@ def _failures(
             over.append(column)
     if not summary["problems"]:
         over += _of_earlier_runs(summary, known)
-    return failed, over
+    return failed, [column for column in over if column not in failed]
 
 
 def _short(summary: Mapping[str, Any]) -> dict[str, Any]:

@@ -130,11 +130,12 @@ def test_a_row_of_the_commit_table_is_told_by_the_beginning_of_its_key(spark: Sp
     assert "deleteall 'OMID', \"\\x02\\x00\\x00\\x00\\x00\\x00\\x00\\x002\", '', 99" in short
 
 
-def violations(spark: SparkSession, run: Any, kind: str, row: bytes, qualifier: bytes) -> str:
-    """What the verifier says of a transaction with a shadow cell there."""
+def violations(spark: SparkSession, run: Any, kind: str, row: bytes, qualifier: bytes, *, unknown: bool = False) -> str:
+    """What the verifier says of a transaction with a shadow cell there, or with one of an unknown form."""
     place = Row(table="t", row=row.hex(), family=bytearray(b"f"), qualifier=bytearray(qualifier), timestamp=51)
     other = Row(table="t", row="72", family=bytearray(b"f"), qualifier=bytearray(b"q"), timestamp=51)
-    one = (50, [kind], (70, place), (90, other), None, None, None, None, None, None, 0, 0, 0, 0)
+    cells = (None, None, None, None, place) if unknown else ((70, place), (90, other), None, None, None)
+    one = (50, [kind], *cells, None, None, None, 0, 0, 0, 0)
     where = "struct<table: string, row: string, family: binary, qualifier: binary, timestamp: bigint>"
     stamp = f"struct<shadow: bigint, place: {where}>"
     known: DataFrame = spark.createDataFrame(
@@ -153,6 +154,8 @@ def test_the_verifier_tells_what_mends_a_transaction(spark: SparkSession, run: A
     assert "run lowtide resolve 50 --committed 70 --shown-in t 726f77, then" in violations(
         spark, run, "V3 mark", b"row", b"q"
     )
+    odd = violations(spark, run, "V3 mark", b"row", b"q", unknown=True)
+    assert "run lowtide resolve 50 --committed TIMESTAMP --shown-in t 726f77, then" in odd
     told = violations(spark, run, "V3 commits", b"row", b"q")
     assert 'row 726f77 of t says 70; where 90 is right: put \'t\', "row", "f:' in told
 

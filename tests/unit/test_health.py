@@ -30,6 +30,7 @@ from lowtide.run.hbases import TRIED
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.store.records import Bound
 from lowtide.store.state import StateStore
+from lowtide.tables.consent import Pause
 from lowtide.tables.inventory import UNMARKED_SINCE, Entry, Kind, without_compactor
 from lowtide.tables.phoenix_catalog import UNFINISHED, UNREADABLE
 from lowtide.values.clock import WorldClock, millis
@@ -622,14 +623,14 @@ def test_a_table_that_a_run_passes_by_is_not_well() -> None:
     assert _failed(assess(healthy(runs=tuple(state.runs(60)), listed=listed), ACTING)) == [(("t03",), night)]
 
 
-def _ran(job: str, at: datetime, *, execute: bool = True) -> Summary:
-    return Summary(job, f"{job}-{millis(at)}", execute, millis(at))
+def _ran(job: str, at: datetime, *, execute: bool = True, **context: str) -> Summary:
+    return Summary(job, f"{job}-{millis(at)}", execute, millis(at), context=context)
 
 
-def _overdue(state: StateStore, runs: int, config: Config = ACTING) -> dict[str, Finding]:
+def _overdue(state: StateStore, runs: int, **more: Any) -> dict[str, Finding]:
     read = tuple(state.runs(runs))
-    reading = healthy(runs=read, more_runs=len(read) == runs, outcomes=state.outcomes())
-    return {f.what: f for f in assess(reading, config).findings if f.cause is Cause.OVERDUE}
+    reading = healthy(runs=read, more_runs=len(read) == runs, outcomes=state.outcomes(), **more)
+    return {f.what: f for f in assess(reading, ACTING).findings if f.cause is Cause.OVERDUE}
 
 
 def test_what_does_not_run_is_told_however_many_others_do() -> None:
@@ -656,16 +657,22 @@ def test_what_does_not_run_is_told_however_many_others_do() -> None:
 
 
 def test_what_only_plans_is_told_to_and_not_that_its_dag_is_paused() -> None:
-    """Every night, since no table's mode is execute: the remedy is a table to begin with, not all of them at once."""
+    """Every night, since no table's mode is execute: the remedy is a table to begin with, not all of them at once. Not
+    so where somebody has looked by hand, nor while a pause keeps runs from acting.
+    """
     state = store(Records())
-    state.add_run(_ran("orphan_cleanup", NOW - 5 * DAY, execute=False).to_keep())
-    state.add_run(_ran("orphan_cleanup", NOW - HOUR, execute=False).to_keep())
+    state.add_run(_ran("orphan_cleanup", NOW - 5 * DAY, execute=False, dag_id="orphan_cleanup").to_keep())
+    state.add_run(_ran("orphan_cleanup", NOW - HOUR, execute=False, dag_id="orphan_cleanup").to_keep())
     found = _overdue(state, 60)
     cleans, collects = found["Nothing cleans"], found["Nothing moves the prune bound"]
     assert cleans.why.endswith("it only plans")
     assert ("mode: execute" in cleans.remedy, "unpause" in cleans.remedy) == (True, False)
     assert cleans.commands[-1] == "lowtide run orphan_cleanup --table <table> --execute"
     assert "airflow dags unpause watermark_collection" in collects.remedy
+    paused = _overdue(state, 60, pauses=(Pause("p", None, "ann", "month end", NOW - DAY, NOW + DAY),))
+    assert "only plans" not in paused["Nothing cleans"].why
+    state.add_run(_ran("orphan_cleanup", NOW - MINUTE, execute=False).to_keep())
+    assert "airflow dags unpause orphan_cleanup" in _overdue(state, 60)["Nothing cleans"].remedy
 
 
 def test_what_runs_left_undone_goes_with_the_runs() -> None:

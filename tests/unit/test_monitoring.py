@@ -226,6 +226,10 @@ def test_leftovers_are_what_the_last_cleanup_did_not_mend(execute: bool, left: i
     run = Summary("orphan_cleanup", "r", execute, millis(NOW - HOUR), tables=tables).to_json()
     older = Summary("orphan_cleanup", "q", True, millis(NOW - DAY), tables=[TableReport("orders", Counts(failed=9))])
     assert of(healthy(runs=(run, older.to_json())))["lowtide_leftover_cells"] == {("orders",): left}
+    for told in ({"left_alone": True, "notes": ["paused"]}, {"execute": True, "problems": ["it is disabled"]}):
+        refused = Summary("orphan_cleanup", "s", True, millis(NOW), tables=[TableReport("orders", **told)]).to_json()
+        found = of(healthy(runs=(refused, run, older.to_json())))["lowtide_leftover_cells"]
+        assert found == {("orders",): left}, "nobody looked at it since"
 
 
 # -- names, labels, text

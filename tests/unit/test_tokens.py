@@ -209,5 +209,10 @@ def test_the_core_site_beside_hbases_file_counts_where_no_other_does(
     (tmp_path / "core-site.xml").write_text(f"<configuration>{text}</configuration>")
     known = config({})
     assert not tokens.needs_login(known, "yarn")
+    assert not tokens.needs_login(known, "k8s://https://10.0.0.1")
     there = known.model_copy(update={"hbase": known.hbase.model_copy(update={"conf_dir": str(tmp_path)})})
     assert tokens.needs_login(there, "yarn")
+    kubernetes = "k8s://https://10.0.0.1"
+    assert tokens.needs_login(there, kubernetes), "the sideline is on HDFS"
+    elsewhere = there.model_copy(update={"state": there.state.model_copy(update={"sideline": "s3a://aside/lowtide"})})
+    assert (tokens.needs_login(elsewhere, kubernetes), tokens.needs_login(elsewhere, "yarn")) == (False, True)

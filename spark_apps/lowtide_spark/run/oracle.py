@@ -136,16 +136,19 @@ class OracleChecks(RunBase):
 
     def _check_recorded(self, state: StateStore, watermark: int, stated: int) -> None:
         """Refuse a commit table of another life, and a low watermark that went back, now or before; a run that acts
-        remembers that: the oracle will pass the recorded one again. Of a commit table of another life the low watermark
-        tells nothing.
+        remembers that: the oracle will pass the recorded one again. What is told first is the commit table: where it
+        came back, the low watermark is that of then, and the oracle may have forgotten nothing.
         """
-        state.check_commit_table(self.config.omid.commit_table, stated)
+        gone_back = None
         try:
             state.check_low_watermark(watermark)
-        except WatermarkError:
+        except WatermarkError as error:
+            gone_back = error
             current = self._stored_low_watermark()  # another run may have recorded a newer one than was read here
             if self.acting:
                 state.remember_gone_back(current)
+        state.check_commit_table(self.config.omid.commit_table, stated)
+        if gone_back is not None:
             state.check_low_watermark(current)
 
     def _check_entries_kept(self) -> None:

@@ -39,8 +39,8 @@ class TableChoice(RunBase):
             entry = by_name.get(name)
             if entry is not None and entry.kind is Kind.TRANSACTIONAL and entry.workable:
                 chosen.append(entry)
-            elif entry is None and not self.options.discovered:
-                self.summary.problems.append(refusal(name, None))
+            elif not self.options.discovered and (entry is None or entry.kind is Kind.PLAIN):
+                self.summary.problems.append(refusal(name, entry))  # no run will ever work on it
             elif not self.options.discovered:
                 self._refuse_table(name, refusal(name, entry))
             else:

@@ -84,7 +84,7 @@ def name(run: Run, found: Verification, known: DataFrame) -> None:
                 table=table,
                 row=row,
                 start=r.start_ts,
-                resolve=_resolve(r.start_ts, r.least) if r.least else "",
+                resolve=_resolve(r.start_ts, r.least.shadow if r.least else "TIMESTAMP", shown) if shown else "",
                 mends=_mends(run, r) if kind == "V3 commits" else "",
             )
             found.violations.append(Violation(kind[:2], table, text, remedy, 1, row, r.start_ts))
@@ -123,9 +123,9 @@ def _told(known: DataFrame) -> Iterator[Column]:
             yield column
 
 
-def _resolve(start: int, least: Row) -> str:
-    """The command by which a transaction's shadow cell counts."""
-    place, command = least.place, f"lowtide resolve {start} --committed {least.shadow} --shown-in {least.place.table}"
+def _resolve(start: int, commit: int | str, place: Row) -> str:
+    """The command by which the shadow cell at *place* counts."""
+    command = f"lowtide resolve {start} --committed {commit} --shown-in {place.table}"
     if place.row_whole is None:
         return hbase_shell.with_long_key(f"{command} with the row in hexadecimal", place.table, place.timestamp)
     return f"{command} {place.row}"
@@ -153,7 +153,7 @@ def _mends(run: Run, transaction: Row) -> str:
     if transaction.pruned:
         wrong = hbase_shell.delete_row(journal, key)
         if least and least.shadow == most.shadow:  # readers go by it
-            wrong = _resolve(transaction.start_ts, least)
+            wrong = _resolve(transaction.start_ts, least.shadow, least.place)
         lines.append(f"{journal} says {transaction.pruned}; where that is wrong: {wrong}")
     return "; ".join(lines)
 
