@@ -778,10 +778,16 @@ def test_a_commit_table_that_may_have_lost_entries_is_not_gone_by_until_somebody
 
 
 def test_a_commit_table_that_came_back_is_told_from_an_oracle_that_was_made_anew(
-    job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str], configure: Callable[..., Path]
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    snapshot: Callable[[str], str],
+    configure: Callable[..., Path],
 ) -> None:
     """Its low watermark is that of then, until the oracle starts. Nobody is told to set the oracle beyond anything, nor
-    that the journal is another life's: the reset waits for the start.
+    that the journal is another life's: the reset waits for the start. That it was back is remembered all the same, for
+    the oracle may have forgotten its timestamps too.
     """
     before = snapshot(ENTRIES)
     table = scene.table()
@@ -792,6 +798,9 @@ def test_a_commit_table_that_came_back_is_told_from_an_oracle_that_was_made_anew
     refused = job("orphan_cleanup", "--table", table, "--execute")
     assert (refused.code, f"the commit table {ENTRIES} was" in refused.problems) == (1, True), refused.problems
     assert "start the oracle again, then lowtide state reset --same-oracle" in refused.problems
+    recorded = state.recorded_low_watermark()
+    assert recorded is not None
+    assert recorded.back is not None, "that it went back is forgotten"
     reset = ["state", "reset", "--same-oracle", "--yes", "--config", str(configure())]
     told = str(CliRunner().invoke(app, reset).exception)
     assert ("Start the oracle again, then reset" in told, "let it begin" in told) == (True, False), told
