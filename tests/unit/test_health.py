@@ -619,6 +619,7 @@ def test_a_table_that_a_run_passes_by_is_not_well() -> None:
     night = NOW - 30 * HOUR
     health = _kept(state, _task(3, "night", night, "it broke"), passing)
     assert _failed(health) == [(("t03",), night)]
+    assert [t["table"] for run in state.outcomes().failing for t in run["tables"]] == ["t03"]
     listed = frozenset({"t03", "t04"})
     assert _failed(assess(healthy(runs=tuple(state.runs(60)), listed=listed), ACTING)) == [(("t03",), night)]
 
