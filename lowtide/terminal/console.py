@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from io import TextIOWrapper
 
 from rich.console import Console
@@ -24,7 +25,8 @@ def prepare_streams() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it stays open
         elif mode == "w" and isinstance(stream, TextIOWrapper):
             # No question mark: that is the sign of a health that is not known, and CSV would lose what it stands for.
-            stream.reconfigure(errors="backslashreplace")
+            with suppress(OSError):  # another file was put in its place since it was opened, such as a pipe
+                stream.reconfigure(errors="backslashreplace")
 
 
 def new_console(*, stderr: bool = False) -> Console:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
@@ -65,6 +66,21 @@ def test_a_terminal_without_utf_8_is_told_what_it_can_show(encoding: str, monkey
     cli.main()
     there.flush()
     assert cast("BytesIO", there.buffer).getvalue() == b"\\u2713 all is well\n"
+
+
+def test_a_pipe_in_the_place_of_a_file_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a process that was started with a file is given a pipe later: what is said goes there."""
+    ours, theirs = os.pipe()
+    with (tmp_path / "log").open("w", encoding="utf-8") as there:
+        there.write("before\n")
+        there.flush()
+        os.dup2(theirs, there.fileno())
+        os.close(theirs)
+        monkeypatch.setattr(sys, "stdout", there)
+        monkeypatch.setattr("lowtide.cli.app.app", lambda: print("said", flush=True))
+        cli.main()
+    with os.fdopen(ours) as said:
+        assert said.read() == "said\n"
 
 
 def test_streams_that_were_closed_take_all_and_ask_nobody(
