@@ -341,6 +341,7 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
         "met by a reader",
         "met by a compaction when it was back before",
     ],
+    ids=lambda way: way.replace(" ", "-"),
 )
 def test_what_its_client_completed_after_the_snapshot_is_left_to_a_person(
     job: Job,
