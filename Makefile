@@ -13,13 +13,14 @@ SPARK_LINES := 3.5 4.0 4.1 4.2 4.3
 # The older lines of HBase that tests can be run on beside the newest: lowtide/run/hbases.py.
 HBASE_LINES := 2.5
 
-.PHONY: help setup phoenix secured secured-test prometheus hbase-2.5 check-tools demo test prove java-test unit store-test airflow-test lint break-rules judge wheel release docs bench soak chaos \
+.PHONY: help setup phoenix secured secured-test prometheus hbase-2.5 check-tools demo test whole prove java-test unit store-test airflow-test lint break-rules judge wheel release docs bench soak chaos \
 	screenshots compose-test yarn cluster-test lock clean matrix $(SPARK_LINES:%=spark-%)
 
 help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
-	@echo "make test    set up, lint, run all tests"
-	@echo "make prove   what make test leaves out for time: all seeds, all cuts, every broken rule; some hours"
+	@echo "make test    set up, lint, run the tests; of those that boot a store, another part in each run"
+	@echo "make whole   the same with all of them: an hour, on a slow machine two"
+	@echo "make prove   what make whole leaves out for time: all seeds, all cuts, every broken rule; some hours"
 	@echo "make setup   the set-up alone: $(BIN)/lowtide, the connector, the embedded store"
 	@echo "make phoenix Apache Phoenix's jars, for $(BIN)/lowtide stack up --phoenix"
 	@echo "make secured a key distribution centre and gssapi, for $(BIN)/lowtide stack up --secured"
@@ -141,7 +142,11 @@ SUITE := PYTHONPATH=tools $(BIN)/python -m suite --jobs $(JOBS)
 test: setup phoenix spark-3.5
 	@$(SUITE)
 
-# What make test leaves out for time: every seed, every cut of a killed run, five minutes of the ledger, a week's backfill, every
+# Every test of a store, where make test takes this run's part of them.
+whole: setup phoenix spark-3.5
+	@$(SUITE) --whole
+
+# What make whole leaves out for time: every seed, every cut of a killed run, five minutes of the ledger, a week's backfill, every
 # broken rule.
 prove: setup phoenix spark-3.5
 	@LOWTIDE_PROVE=1 $(SUITE)
@@ -157,10 +162,10 @@ unit: setup
 	@$(SUITE) --only unit spark
 
 store-test: setup phoenix
-	@$(SUITE) --only store scale
+	@$(SUITE) --whole --only store own-driver
 
 airflow-test: setup phoenix
-	@$(SUITE) --only airflow
+	@$(SUITE) --whole --only airflow
 
 # Breaks each safety rule in a copy of the code and sees the right assertion fail.
 break-rules: setup

@@ -1,10 +1,12 @@
-"""Tests that take turns, as a plugin of pytest: ``@pytest.mark.turns(3)``.
+"""Tests that take turns, as a plugin of pytest: with ``--by-turns N``, a test runs in one run of N.
 
-With ``--by-turns``, as ``make test`` has it, such a test runs in one run of three; the run's number (see
-:mod:`tests.seeds`) says whose turn it is. That number is drawn, so a test may wait for several runs. The cases of one
-test are dealt out in their order, so that each run has its part of them; so are the tests of one group,
-``@pytest.mark.turns(2, group="...")``. ``make prove`` runs all, and so does who does not give the option. A case of a
-seed that is kept (``seed`` among its parameters) runs always.
+The run's number (see :mod:`tests.seeds`) says whose turn it is. That number is drawn, so a test may wait for several
+runs. The tests of a file are dealt out in their order, so that each run has its part of them. Of those with
+``@pytest.mark.turns(n)``, the cases of each are dealt out by themselves, and where n is more than N, into n parts; so
+are the tests of one group, ``@pytest.mark.turns(n, group="...")``. Those with ``@pytest.mark.always`` run in each run,
+and so does a case of a seed that is kept (``seed`` among its parameters). ``make test`` asks for a part of what boots
+stores (``Phase.turns`` in :mod:`suite.phases`); ``make whole`` and ``make prove`` run all, and so does who does not
+give the option.
 """
 
 from __future__ import annotations
@@ -26,32 +28,43 @@ def is_its_turn(test: str, case: int, of: int, number: int) -> bool:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Of the run, not of the installation."""
-    parser.addoption(OPTION, action="store_true", help="tests that take turns run only when it is theirs")
+    parser.addoption(OPTION, type=int, metavar="N", help="a test runs in one run of N; 1: only marked ones take turns")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the mark known."""
     config.addinivalue_line(
-        "markers", f"turns(n, group): with {OPTION}, runs in one run of n; a group is dealt out together"
+        "markers", f"turns(n, group): with {OPTION}, runs in one run of n at least; a group is dealt out together"
     )
+    config.addinivalue_line("markers", f"always: runs whatever {OPTION} says")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out those whose turn it is not."""
-    if not config.getoption(OPTION):
+    least = config.getoption(OPTION)
+    if least is None:
         return
     from tests import seeds
 
     cases, waiting, kept = Counter[str](), [], seeds.kept()
     for item in items:
-        if (mark := item.get_closest_marker("turns")) and _seed(item) not in kept:
-            test = mark.kwargs.get("group", item.nodeid.partition("[")[0])
-            if not is_its_turn(test, cases[test], mark.args[0], seeds.RUN):
-                waiting.append(item)
-            cases[test] += 1
+        if item.get_closest_marker("always") or _seed(item) in kept:
+            continue
+        dealt, of = _dealt(item)
+        if not is_its_turn(dealt, cases[dealt], max(of, least), seeds.RUN):
+            waiting.append(item)
+        cases[dealt] += 1
     if waiting:
         items[:] = [item for item in items if item not in waiting]
         config.hook.pytest_deselected(items=waiting)
+
+
+def _dealt(item: pytest.Item) -> tuple[str, int]:
+    """With what it is dealt out, and into how many parts at least."""
+    mark = item.get_closest_marker("turns")
+    if mark is None:
+        return item.nodeid.partition("::")[0], 1
+    return mark.kwargs.get("group", item.nodeid.partition("[")[0]), mark.args[0]
 
 
 def _seed(item: pytest.Item) -> object:

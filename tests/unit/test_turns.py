@@ -34,14 +34,28 @@ def test_other():
 def test_of_seeds(seed):
     pass
 
+@pytest.mark.always
 def test_always():
+    pass
+"""
+UNMARKED = """
+import pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_without(number):
+    pass
+
+def test_too():
+    pass
+
+def test_third():
     pass
 """
 
 
-def ran(folder: Path, number: int, *options: str) -> set[str]:
-    """The tests above that ran in the run of that number."""
-    (folder / "test_some.py").write_text(TESTS.replace("KEPT", str(min(seeds.kept()))))
+def ran(folder: Path, number: int, *options: str, tests: str = TESTS) -> set[str]:
+    """Those of *tests* that ran in the run of that number."""
+    (folder / "test_some.py").write_text(tests.replace("KEPT", str(min(seeds.kept()))))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-p", "turns", "--strict-markers", "--rootdir=.", *options],
         cwd=folder,
@@ -60,10 +74,10 @@ def ran(folder: Path, number: int, *options: str) -> set[str]:
 
 
 def test_three_runs_that_follow_each_other_run_each_once(tmp_path: Path) -> None:
-    """None is left out for ever, none runs twice; what has no mark, or takes a seed that is kept, runs always. A group
+    """None is left out for ever, none runs twice; what is marked so, or takes a seed that is kept, runs always. A group
     is dealt out like the cases of a test.
     """
-    runs = [ran(tmp_path, number, "--by-turns") for number in (7, 8, 9)]
+    runs = [ran(tmp_path, number, "--by-turns=1") for number in (7, 8, 9)]
     always = {"test_always", f"test_of_seeds[{min(seeds.kept())}]"}
     assert set.intersection(*runs) == always
     taking = [{test for test in run if test.startswith("test_by_turns")} for run in runs]
@@ -73,6 +87,16 @@ def test_three_runs_that_follow_each_other_run_each_once(tmp_path: Path) -> None
         assert [len(run & alike) for run in runs] == [1, 1, 1]
         assert runs[0] & alike == runs[2] & alike != runs[1] & alike
     assert ran(tmp_path, 7) == set.union(*runs)
+
+
+def test_what_has_no_mark_takes_the_turns_that_the_option_names(tmp_path: Path) -> None:
+    """The tests of a file are dealt out in their order; a mark of fewer turns counts as so many."""
+    runs = [ran(tmp_path, number, "--by-turns=3", tests=UNMARKED) for number in (4, 5, 6)]
+    assert [len(run) for run in runs] == [2, 2, 2]
+    assert set.union(*runs) == ran(tmp_path, 4, "--by-turns=1", tests=UNMARKED) == ran(tmp_path, 4, tests=UNMARKED)
+    marked = [ran(tmp_path, number, "--by-turns=4") for number in range(4)]
+    assert sum("test_one" in run for run in marked) == 1
+    assert all("test_always" in run for run in marked)
 
 
 @pytest.mark.parametrize("of", [2, 3, 4])

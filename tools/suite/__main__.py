@@ -34,6 +34,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make test", description="All checks and tests.")
     parser.add_argument("--only", nargs="+", choices=PHASES, default=list(PHASES), metavar="PHASE")
     parser.add_argument("--jobs", type=int, default=2, help="processes that share a phase's files of tests")
+    parser.add_argument("--whole", action="store_true", help="every test of a store, not this run's part of them")
     arguments = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
     for old in OUT.glob("*.xml"):
@@ -44,7 +45,7 @@ def main() -> int:
     os.environ[MARK] = "driver"  # what belongs to no phase: the driver that phases share
     temp = Path(tempfile.mkdtemp(prefix="lowtide-tests-"))
     with Meter() as meter, warm_driver(arguments.only, temp) as environment:
-        done = Runner(ROOT, OUT, temp, arguments.jobs, environment).run(lanes)
+        done = Runner(ROOT, OUT, temp, arguments.jobs, environment, whole=arguments.whole).run(lanes)
     cases = [case for one in done for case in one.cases]
     for one in done:
         if one.code:

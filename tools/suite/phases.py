@@ -44,14 +44,15 @@ OWN_DRIVER = tuple(f"tests/store/test_{name}.py" for name in ("survey", "chaos",
 LEAST_SPARK = "spark-3.5"
 LEAST_PYTHON = ROOT / ".lowtide" / LEAST_SPARK / "bin" / "python"
 _BUT_HISTORY = () if PROVE else ("--ignore=tests/spark/test_ancient.py",)
-A_SHARE, ALL_RULES = ("--known", "--share", "20"), ("--jobs", "{jobs}")
+_TURNS = () if PROVE else (BY_TURNS, "{turns}")
+A_SHARE, ALL_RULES = ("--known", "--share", "40"), ("--jobs", "{jobs}")
 
 
 @dataclass(frozen=True)
 class Phase:
     """A part of the suite. In its commands ``{jobs}`` stands for the number of processes, ``{junit}`` for the file of
-    its results, ``{temp}`` for a folder of its own: in the one that pytest takes by itself, another run of this user
-    clears away what it finds to be old."""
+    its results, ``{turns}`` for the runs that share its tests out, ``{temp}`` for a folder of its own: in the one that
+    pytest takes by itself, another run of this user clears away what it finds to be old."""
 
     name: str
     commands: Sequence[Command]
@@ -61,10 +62,13 @@ class Phase:
     shares_driver: bool = False
     #: Minutes after which it hangs: a test's own time-out should have ended it long before.
     limit: int = 15
+    #: In one run of so many has each of its tests a turn (:mod:`turns`), unless the whole is asked for.
+    turns: int = 1
 
-    def made(self, jobs: int, junit: Path, temp: Path) -> list[Command]:
-        """The commands to run."""
-        return [[part.format(jobs=jobs, junit=junit, temp=temp) for part in command] for command in self.commands]
+    def made(self, jobs: int, junit: Path, temp: Path, *, whole: bool = False) -> list[Command]:
+        """The commands to run; the *whole*, of all tests but those whose mark makes them wait."""
+        given = {"jobs": jobs, "junit": junit, "temp": temp, "turns": 1 if whole else self.turns}
+        return [[part.format(**given) for part in command] for command in self.commands]
 
 
 def _pytest(*arguments: str, python: str = sys.executable) -> Command:
@@ -86,8 +90,7 @@ def _shared(folder: str) -> Command:
     # Each by its name: beside its folder a file would lose its place.
     names = sorted({f"{folder}/{file.name}" for file in (ROOT / folder).glob("test_*.py")} - {*OWN_DRIVER})
     files = sorted(names, key=lambda name: LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST))
-    turns = () if PROVE else (BY_TURNS,)
-    return _pytest("-n", "{jobs}", "--dist", "loadfile", "--no-loadscope-reorder", *turns, *files)
+    return _pytest("-n", "{jobs}", "--dist", "loadfile", "--no-loadscope-reorder", *_TURNS, *files)
 
 
 _ALL = (
@@ -109,11 +112,12 @@ _ALL = (
     Phase("unit", (_pytest("tests/unit"),)),
     Phase("spark", (_pytest("tests/spark"),), shares_driver=True),
     # Once more on the oldest Spark, by a driver of its own; the rules of history take half of the time.
-    Phase(LEAST_SPARK, (_pytest("tests/spark", *_BUT_HISTORY, python=str(LEAST_PYTHON)),)),
-    Phase("store", (_shared("tests/store"),), shares_driver=True, limit=300 if PROVE else 80),
+    Phase(LEAST_SPARK, (_pytest("tests/spark", *_BUT_HISTORY, *_TURNS, python=str(LEAST_PYTHON)),), turns=3),
+    # A third of them is what a run after each change has time for, on a machine half as quick as ours too.
+    Phase("store", (_shared("tests/store"),), shares_driver=True, limit=300 if PROVE else 85, turns=3),
     Phase("own-driver", (_pytest(*OWN_DRIVER),), limit=120 if PROVE else 30),
-    Phase("airflow", (_shared("tests/airflow"),), limit=120 if PROVE else 60),
-    # A rotating twentieth, one at a time, beside the stores' tests, which run on the code as it is; all of them outlast
+    Phase("airflow", (_shared("tests/airflow"),), limit=120 if PROVE else 60, turns=2),
+    # A rotating fortieth, one at a time, beside the stores' tests, which run on the code as it is; all of them outlast
     # those, and have the machine for themselves then: their tests run unbroken first, in the sizes of every day.
     Phase(
         "rules",

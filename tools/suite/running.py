@@ -33,10 +33,13 @@ class Done:
 
 class Runner:
     """Runs phases in *root*, with logs and results in *out* and what tests leave in *temp*; *driver* is the environment
-    of those that share a Spark driver."""
+    of those that share a Spark driver; *whole*: every test, not this run's part of them."""
 
-    def __init__(self, root: Path, out: Path, temp: Path, jobs: int, driver: Mapping[str, str]) -> None:
+    def __init__(
+        self, root: Path, out: Path, temp: Path, jobs: int, driver: Mapping[str, str], *, whole: bool = False
+    ) -> None:
         self._root, self._out, self._temp, self._jobs, self._driver = root, out, temp, jobs, driver
+        self._whole = whole
         self._running: set[subprocess.Popen[str]] = set()
         self._over = False
 
@@ -60,7 +63,7 @@ class Runner:
         for old in self._root.glob(phase.results or "-"):
             old.unlink()
         with log.open("w") as sink:
-            for command in phase.made(self._jobs, junit, self._temp / phase.name):
+            for command in phase.made(self._jobs, junit, self._temp / phase.name, whole=self._whole):
                 code = self._command(phase, command, sink.fileno()) or code
         seconds = time.monotonic() - began
         cases = read_cases(phase.name, [junit] if junit.exists() else sorted(self._root.glob(phase.results or "-")))
