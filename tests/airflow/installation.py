@@ -36,6 +36,9 @@ SHORT = {
     "spark.sql.shuffle.partitions": "2",
 }
 
+#: Before midnight UTC, so long no site begins: a daily run would come amid its tests, and clean what they call today's.
+LATE = timedelta(minutes=10)
+
 #: One retry, at once: enough to see that there is one.
 QUICK = {"retries": "1", "retry_delay": "1"}
 
@@ -49,6 +52,7 @@ def installation(
     *tables*: see :func:`configuration`; *options* are Airflow's. *warm*: jobs run on a driver that is up already
     (warm_driver.py), which Airflow then has as its ``driver``.
     """
+    wait_for_a_new_day()
     file = configuration(folder / "lowtide.yaml", stack, tables)
     own = options.pop("settings", {})
     airflow_settings = UNHURRIED | SETTLED | own | {"lowtide": QUICK | own.get("lowtide", {})}
@@ -60,6 +64,14 @@ def installation(
         finally:
             airflow.down()
             stack.down()
+
+
+def wait_for_a_new_day() -> None:
+    """Where one is about to begin."""
+    now = datetime.now(UTC)
+    if (soon := now + LATE).date() > now.date():
+        midnight = soon.replace(hour=0, minute=0, second=0, microsecond=0)
+        time.sleep((midnight - now).total_seconds() + 1)
 
 
 def configuration(file: Path, stack: Stack, tables: dict[str, Any]) -> Path:
