@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -134,6 +136,20 @@ def test_a_keytab_outlives_the_tokens(secured_site: SecuredSite, orphans: Orphan
     application = secured_site.applications("lowtide orphan_cleanup")[-1]
     (log,) = secured_site.containers(application["id"])
     assert log.read_text("utf-8", "replace").count("Updating delegation tokens for current user") > 2
+
+
+def test_a_ticket_that_is_renewed_outlives_the_tokens(secured_site: SecuredSite, orphans: Orphans) -> None:
+    """Somebody puts another into the cache before the first ends, as ``kinit`` does from time to time: the driver
+    fetches tokens by that one, and executors go on.
+    """
+    with secured_site.ticket(75) as cache, secured_site.ticket(3600) as later:
+        renewal = threading.Timer(45, os.replace, (later, cache))
+        renewal.start()
+        done, seconds = slow_run(secured_site, orphans, None, KRB5CCNAME=cache)
+        renewal.cancel()
+    assert done.code == 0, done.output
+    assert seconds > HBASE_SECONDS + 30, "nothing had to be renewed"
+    assert (done.totals["deleted"], orphans.gone()) == (ROWS, ROWS)
 
 
 def test_a_ticket_that_ends_ends_the_run(secured_site: SecuredSite, orphans: Orphans) -> None:
