@@ -573,6 +573,29 @@ def test_a_family_whose_settings_hide_cells_is_refused(
     assert len(as_of(table, at).collect()) == 1
 
 
+def test_a_family_that_nothing_marks_is_refused_where_transactions_write_it(
+    as_of: Read, scene: Scene, job: Job, configure: Callable[..., Path]
+) -> None:
+    """Omid's client writes it like those that bear its flag. As long as it holds no transaction's cell, the others are
+    read; then they are when they alone are asked for; and nothing, once a collection has seen its shadow cells.
+    """
+    table = scene.table(("b",), omid_enabled=False, versions=1)
+    scene.omid.add_family(table, "a")
+    scene.omid.put(table, b"r", b"b", b"q", scene.omid.begin(), b"plain")
+    scene.committed(table)
+    before = scene.omid.advance_watermark()
+    assert [bytes(r.family) for r in as_of(table, before).collect()] == [b"a"]
+    scene.committed(table, family=b"b")
+    at = scene.omid.advance_watermark()
+    refused = f"{table} cannot be read with asOf: its family b has VERSIONS => 1"
+    with pytest.raises(Exception, match=refused):
+        as_of(table, at).collect()
+    assert len(as_of(table, at).where("family = X'61'").collect()) == 1
+    assert job("watermark_collection", "--execute").code == 0
+    with pytest.raises(Exception, match=refused):
+        as_of(table, before).collect()
+
+
 def test_beside_an_oracle_in_low_latency_mode_nothing_is_read_at_a_read_point(
     as_of: Read, scene: Scene, config: Config
 ) -> None:
@@ -631,6 +654,32 @@ def test_a_clone_gives_no_more_than_its_source_had(
     for _ in range(2):
         assert job("watermark_collection", "--execute").code == 0
     refused()
+    assert {bytes(r.value) for r in as_of(copy, mark).collect()} == {b"now"}
+
+
+def test_a_clone_that_the_configuration_calls_transactional_gives_no_more_either(
+    as_of: Read,
+    scene: Scene,
+    job: Job,
+    collected: Callable[[str], int],
+    snapshot: Callable[[str], str],
+    configure: Callable[..., Path],
+) -> None:
+    """It bears no mark of Omid's, so that nobody asks whether its cells are older than it: it is given the greatest
+    ancient history mark of any table when it counts as this oracle's for the first time.
+    """
+    table, early = _two_regions(scene)
+    mark = collected(table)
+    assert job("watermark_collection", "--execute").code == 0
+    copy = f"{table}copy"
+    scene.omid.clone(snapshot(table), copy)
+    scene.tables.append(copy)
+    scene.omid.set(copy, families={"OMID_ENABLED": "false"})
+    assert job("watermark_collection", "--execute").code == 0
+    said = configure(tables={copy: {"kind": "transactional"}})
+    assert job("watermark_collection", "--execute", config=said).code == 0
+    with pytest.raises(Exception, match=f"{early} of {copy} lies [0-9]+ before its ancient history mark"):
+        as_of(copy, early).collect()
     assert {bytes(r.value) for r in as_of(copy, mark).collect()} == {b"now"}
 
 

@@ -751,19 +751,30 @@ def test_a_commit_table_that_may_have_lost_entries_is_not_gone_by_until_somebody
     omid: OmidClient,
     snapshot: Callable[[str], str],
     said: Callable[..., str],
+    spark: SparkSession,
+    config: Config,
 ) -> None:
     """Restored from an HBase snapshot of before a commit, and all that shows is that it is another life of the table:
-    the oracle has raised its low watermark above all. Every job that decides stops before it reads anything else, until
-    a person says that no entry is missing, or that some are and all is to be cleaned again.
+    the oracle has raised its low watermark above all. Every job that decides stops before it reads anything else, and
+    nothing is read at a read point, until a person says that no entry is missing, or that some are and all is to be
+    cleaned again.
     """
+
+    def shown() -> list[bytes]:
+        read = spark.read.format("lowtide").options(**read_options(config, table))
+        return [bytes(r.value) for r in read.option("table", table).option("asOf", str(point)).load().collect()]
+
     assert job("orphan_cleanup", "--execute", "--table", scene.table()).code == 0
     before = snapshot(ENTRIES)
     table = scene.table()
     start, commit = scene.crashed_after_commit(table)
-    omid.advance_watermark()
+    point = omid.advance_watermark()
+    assert shown() == [b"v"]
     omid.restore(before)
     omid.advance_watermark()
     assert start not in omid.commit_table()
+    with pytest.raises(Exception, match=f"the commit table {ENTRIES} was disabled and enabled"):
+        shown()
     cleanup = ("orphan_cleanup", "--table", table)
     for name, *options in ((*cleanup, "--execute"), cleanup, ("commit_table_pruning", "--grace", "0s", "--execute")):
         refused = job(name, *options)
@@ -774,6 +785,7 @@ def test_a_commit_table_that_may_have_lost_entries_is_not_gone_by_until_somebody
     omid.add_commit_entry(start, commit)  # as from another backup
     assert "is gone by again" in said("commit-table", "whole")
     assert "Nothing speaks against" in said("commit-table", "whole")
+    assert shown() == [b"v"]
     assert job(*cleanup, "--execute").code == 0
     assert scene.healed(table, start) == commit
 

@@ -149,6 +149,8 @@ FILTERS = {
     "no such family": "family = X'67'",
     "rows": "row >= X'723033' AND row < X'723036'",
     "a row": "row = X'723035'",
+    "no row": "row = X''",
+    "some rows and none": "row IN (X'', X'723035')",
     "some rows": "row IN (X'723035', X'723133', X'7A') AND start_ts = 300",
     "left to Spark": "kind = 'put' AND length(value) > 0 AND start_ts >= 300",
 }

@@ -49,8 +49,7 @@ def collect(run: Run) -> None:
     if wanted and not run.summary.execute:
         # What comes to the store while jobs wait must be known for what it is when they go on; nothing else is written.
         records = run.state()
-        known = _with_compactors(inventory, _had_compactor(records))
-        records.put_inventory(known, run.summary.low_watermark, millis(run.request.now))
+        _list(run, _with_compactors(inventory, _had_compactor(records)))
     if run.summary.execute:
         _publish(run, inventory, marks, bound)
         state = run.config.state.table
@@ -185,7 +184,7 @@ def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], 
     # Read then, so given out before: what starts later has a greater timestamp.
     state.add_sample(run.read_at, run.summary.low_watermark)
     state.add_bound(Bound(state.server_time(), bound, tuple(run.summary.blockers)))
-    state.put_inventory(inventory, run.summary.low_watermark, millis(run.request.now))
+    _list(run, inventory)
     state.sweep_confirmed(inventory)
     for table in tables:
         state.put_watermarks(
@@ -207,6 +206,19 @@ def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], 
         )
     state.drop_watermarks(tables)
     state.sweep(run.request.now - records_kept(run.config.grace, run.config.state.sideline_keep))
+
+
+def _list(run: Run, inventory: Sequence[Entry]) -> None:
+    """Publish the inventory, in which no table counts as this oracle's for the first time without a mark: it may have
+    been here under another name, as a clone, and lack what was removed of it then. The greatest mark of any tells.
+    """
+    state = run.state()
+    known = {e.table for e in state.inventory() if e.kind is Kind.TRANSACTIONAL and not e.unconfirmed}
+    greatest = max((history.applied for history in state.histories()), default=0)
+    for entry in inventory:
+        if entry.kind is Kind.TRANSACTIONAL and not entry.unconfirmed and entry.table not in known:
+            state.raise_mark(entry.table, greatest, run.request.run)
+    state.put_inventory(inventory, run.summary.low_watermark, millis(run.request.now))
 
 
 def records_kept(grace: timedelta, sideline_keep: timedelta) -> timedelta:

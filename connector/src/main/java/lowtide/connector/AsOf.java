@@ -3,6 +3,8 @@ package lowtide.connector;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.Set;
+import java.util.TreeMap;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.KeepDeletedCells;
 import org.apache.hadoop.hbase.TableName;
@@ -45,13 +47,19 @@ final class AsOf implements Serializable {
     private final Journal journal;
     /** The time of the table's state when the read began. */
     private final long stated;
+    /**
+     * Why families cannot be read that nothing marks as transactions', and that keep versions from readers: they can as
+     * long as they hold no transaction's cell.
+     */
+    private final TreeMap<String, String> unfit;
 
-    AsOf(long readPoint, boolean world, Commits commits, Journal journal, long stated) {
+    AsOf(long readPoint, boolean world, Commits commits, Journal journal, long stated, TreeMap<String, String> unfit) {
         this.readPoint = readPoint;
         this.world = world;
         this.commits = commits;
         this.journal = journal;
         this.stated = stated;
+        this.unfit = unfit;
     }
 
     /** Prepares the read; an error says why the table cannot be read as of then. */
@@ -64,7 +72,9 @@ final class AsOf implements Serializable {
                     + " Read the table through Omid's client, or run the oracle without lowLatency.");
         }
         Connection connection = Connections.get(options.hbase);
+        long life = Tables.stated(connection, TableName.valueOf(options.commitTable));
         long watermark = lowWatermark(connection, options);
+        refuseLostEntries(Records.oracle(connection, options), options, life, watermark);
         boolean world = options.clock.isWorld(watermark);
         long readPoint = Moment.of(connection, options, watermark, world);
         if (readPoint > watermark) {
@@ -73,15 +83,45 @@ final class AsOf implements Serializable {
                     + " by " + (readPoint - watermark) + ": a transaction may still commit before it. Read at "
                     + watermark + " or before (asOf = latest).");
         }
-        AsOf asOf = new AsOf(readPoint, world, Commits.NONE, Journal.NONE, 0);
         refuseOmidsCompactor(connection, options);
-        refuseUnfit(connection, options);
+        TreeMap<String, String> unfit = refuseUnfit(connection, options);
+        AsOf asOf = new AsOf(readPoint, world, Commits.NONE, Journal.NONE, 0, unfit);
         asOf.count(connection, options);
         asOf.refuseRemoved(connection, options, "");
         asOf.refuseRemovedElsewhere(connection, options);
         long stated = Tables.stated(connection, options.tableName());
         Commits commits = Commits.of(connection, options, readPoint);
-        return new AsOf(readPoint, world, commits, Journal.of(connection, options), stated); // after the commit table
+        if (Tables.stated(connection, TableName.valueOf(options.commitTable)) != life) {
+            throw new IllegalStateException("The commit table " + options.commitTable + " was made anew, restored, or"
+                    + " disabled and enabled while it was read. Make the DataFrame anew.");
+        }
+        Journal journal = Journal.of(connection, options); // after the commit table
+        return new AsOf(readPoint, world, commits, journal, stated, unfit);
+    }
+
+    /**
+     * Fails where jobs would not work beside the commit table either, as {@code lowtide.store.oracle} has it: it may
+     * have lost entries that alone prove commits, and their cells would not be shown.
+     *
+     * @param recorded what runs remember of it; a missing node: nothing
+     * @param life when it was made, enabled or restored last
+     */
+    static void refuseLostEntries(JsonNode recorded, Options options, long life, long watermark) {
+        long known = recorded.path("commit_table").asLong();
+        if (known != 0 && known != life) {
+            throw new IllegalArgumentException("Table " + options.table + " cannot be read with asOf: the commit table "
+                    + options.commitTable + " was disabled and enabled, truncated, restored or made anew, or had a TTL,"
+                    + " or commitTable names another, since a job saw it: entries may be lost that alone proved"
+                    + " commits. If it has all its entries: lowtide commit-table whole. If they are lost for good, or"
+                    + " nobody knows: start the oracle again, then lowtide state reset --same-oracle, and read through"
+                    + " Omid's client what was written before.");
+        }
+        if (watermark < recorded.path("low_watermark").asLong(Long.MIN_VALUE) || recorded.has("back")) {
+            throw new IllegalArgumentException("Table " + options.table + " cannot be read with asOf: the low watermark"
+                    + " has gone back from " + recorded.path("low_watermark").asLong() + " to "
+                    + recorded.path("back").asLong(watermark) + ": the oracle was made anew or has forgotten its"
+                    + " timestamps, or this is another oracle, and read points mean nothing. See lowtide state reset.");
+        }
     }
 
     /**
@@ -91,6 +131,19 @@ final class AsOf implements Serializable {
     long proof(long timestamp) throws IOException {
         long commit = commits.of(timestamp);
         return commit != Omid.NONE || isNoOracles(timestamp) ? commit : journal.of(timestamp);
+    }
+
+    /** Fails where a transaction's cell was met in a family that {@link #unfit nobody took for transactions'}. */
+    void met(String family) {
+        String why = unfit.get(family);
+        if (why != null) {
+            throw new IllegalStateException(why);
+        }
+    }
+
+    /** Whether {@link #met} fails for the family. */
+    boolean isUnfit(byte[] family) {
+        return unfit.containsKey(Bytes.toString(family));
     }
 
     /**
@@ -179,10 +232,11 @@ final class AsOf implements Serializable {
     }
 
     /**
-     * Fails for a table without transactions, where families keep versions from readers, and where Omid's compactor was
-     * on it until lately.
+     * Fails for a table without transactions, where families of theirs keep versions from readers, and where Omid's
+     * compactor was on it until lately. Returns the other families that do, each with why it cannot be read if it holds
+     * a transaction's cell all the same: Omid writes them as it writes those that bear its mark.
      */
-    private static void refuseUnfit(Connection connection, Options options) throws IOException {
+    private static TreeMap<String, String> refuseUnfit(Connection connection, Options options) throws IOException {
         JsonNode listed = Records.listed(connection, options);
         TableDescriptor table = Tables.enabled(connection, options.tableName());
         if (!Omid.marks(table) && !listed.path("kind").asText().equals("transactional")) {
@@ -191,17 +245,26 @@ final class AsOf implements Serializable {
                     + " (tables: {" + options.table + ": {kind: transactional}}) and let watermark_collection see it;"
                     + " the view cells shows any table.");
         }
+        Set<String> known = Records.unmarked(listed);
         for (ColumnFamilyDescriptor family : Omid.families(table, Records.families(listed))) {
+            known.add(family.getNameAsString());
+        }
+        TreeMap<String, String> unfit = new TreeMap<>();
+        for (ColumnFamilyDescriptor family : table.getColumnFamilies()) {
+            String name = family.getNameAsString();
             String[] hides = hides(family);
-            if (hides != null) {
-                throw new IllegalArgumentException("Table " + options.table
-                        + " cannot be read with asOf: its family "
-                        + family.getNameAsString() + " has " + hides[0] + " => " + hides[1]
-                        + ", so HBase keeps versions from readers that the read point shows. In HBase's shell: alter '"
-                        + options.table + "', {NAME => '" + family.getNameAsString() + "', " + hides[0] + " => "
-                        + hides[2]
-                        + "}; earlier read points may lack what HBase has dropped by then.");
+            if (hides == null) {
+                continue;
             }
+            String why = "Table " + options.table + " cannot be read with asOf: its family " + name + " has " + hides[0]
+                    + " => " + hides[1] + ", so HBase keeps versions from readers that the read point shows. In HBase's"
+                    + " shell: alter '" + options.table + "', {NAME => '" + name + "', " + hides[0] + " => " + hides[2]
+                    + "}; earlier read points may lack what HBase has dropped by then.";
+            if (known.contains(name)) {
+                throw new IllegalArgumentException(why);
+            }
+            unfit.put(name, why + " Nothing marks the family as transactions', and it has a transaction's cell: what is"
+                    + " asked for may be the other families alone.");
         }
         if (listed.path("compactor").asBoolean()) {
             throw new IllegalArgumentException("Table " + options.table + " cannot be read with asOf: Omid's own"
@@ -209,6 +272,7 @@ final class AsOf implements Serializable {
                     + " watermark_collection see that it is gone (lowtide run watermark_collection --execute), and read"
                     + " at later read points; where the oracle counts, read the table through Omid's client.");
         }
+        return unfit;
     }
 
     /**

@@ -146,6 +146,7 @@ final class Pushdown implements Serializable {
         if (name.equals("IN") && !mirrored || name.equals("=") || name.equals("<=>")) {
             switch (column) {
                 case "row":
+                    values.removeIf(value -> value.length == 0); // no row's key, and to a scan the table's end
                     rows = intersect(rows, values);
                     return true;
                 case "family":

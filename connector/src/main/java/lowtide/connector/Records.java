@@ -87,6 +87,15 @@ final class Records {
     }
 
     /**
+     * What runs remember of the oracle: the greatest low watermark, whether it went back since, and in which life the
+     * commit table has all its entries.
+     */
+    static JsonNode oracle(Connection connection, Options options) throws IOException {
+        JsonNode oracle = read(connection, options, Bytes.toBytes("oracle"), VALUE);
+        return oracle == null ? MissingNode.getInstance() : oracle;
+    }
+
+    /**
      * What is remembered of the journal: whether it is there, the greatest start timestamp that it let go of, and up to
      * which it was pruned, in which life of its table it is known to be whole, and what makes that doubtful.
      */
@@ -138,8 +147,17 @@ final class Records {
 
     /** The families that the inventory lists as transactional for a table of {@link #listed}. */
     static Set<String> families(JsonNode listed) {
+        return names(listed, "families");
+    }
+
+    /** Those that nothing marks, and in which it saw shadow cells. */
+    static Set<String> unmarked(JsonNode listed) {
+        return names(listed, "unmarked");
+    }
+
+    private static Set<String> names(JsonNode listed, String which) {
         Set<String> names = new TreeSet<>();
-        listed.path("families").forEach(name -> names.add(name.asText()));
+        listed.path(which).forEach(name -> names.add(name.asText()));
         return names;
     }
 

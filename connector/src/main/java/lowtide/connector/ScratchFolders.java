@@ -11,6 +11,7 @@ import org.apache.hadoop.fs.Path;
 /** Folders for the option {@code restoreDir}, beside HBase's root on its file system. */
 final class ScratchFolders {
     private static final String SUFFIX = "-lowtide-scratch";
+    private static final String UNIQUE = "[0-9a-f-]{36}";
 
     private ScratchFolders() {
     }
@@ -49,12 +50,20 @@ final class ScratchFolders {
      * touched for {@code olderThanMillis}: a driver that was killed removes its own never.
      */
     static void sweep(Configuration configuration, String prefix, long olderThanMillis) throws IOException {
+        sweep(configuration, Pattern.compile(Pattern.quote(prefix) + "[0-9a-f]{12}-" + UNIQUE), olderThanMillis);
+    }
+
+    /** The same of those whose name was given as the prefix, something, and what {@link UUID} makes. */
+    static void sweepUnique(Configuration configuration, String prefix, long olderThanMillis) throws IOException {
+        sweep(configuration, Pattern.compile(Pattern.quote(prefix) + ".*" + UNIQUE + "-" + UNIQUE), olderThanMillis);
+    }
+
+    private static void sweep(Configuration configuration, Pattern name, long olderThanMillis) throws IOException {
         Path scratch = all(configuration);
         FileSystem files = scratch.getFileSystem(configuration);
         if (!files.exists(scratch)) {
             return;
         }
-        Pattern name = Pattern.compile(Pattern.quote(prefix) + "[0-9a-f]{12}-[0-9a-f-]{36}");
         long limit = System.currentTimeMillis() - olderThanMillis;
         for (FileStatus folder : files.listStatus(scratch)) {
             if (folder.isDirectory() && folder.getModificationTime() < limit

@@ -10,12 +10,14 @@ import org.apache.hadoop.hbase.client.SnapshotType;
 /**
  * An HBase snapshot for one read, and the folder with its references. Both go when the read is not referenced any
  * more, or when the driver ends. Of a driver that is killed the HBase snapshot stays until HBase removes it after
- * {@link #LASTING_SECONDS}, and the folder, a few bytes for each file, stays.
+ * {@link #LASTING_SECONDS}, and the folder, a small file for each store file, until the next read of a table finds it
+ * to be twice as old.
  */
 final class TemporaryHBaseSnapshot implements Runnable {
     /** A read that lasts longer fails for want of its files: each region is opened with as many as it had. */
     static final long LASTING_SECONDS = TimeUnit.DAYS.toSeconds(1);
 
+    private static final String PREFIX = "lowtide-read-";
     /** Characters of the table in the name of the folder, which file systems limit. */
     private static final int MOST_OF_A_NAME = 100;
 
@@ -33,7 +35,8 @@ final class TemporaryHBaseSnapshot implements Runnable {
     static RestoredFiles take(Options options, AsOf asOf, Object reader) throws IOException {
         Connection connection = Connections.get(options.hbase);
         String table = options.table.replaceAll("[^A-Za-z0-9]", "-");
-        String name = "lowtide-read-" + table.substring(0, Math.min(table.length(), MOST_OF_A_NAME)) + "-"
+        sweep(options);
+        String name = PREFIX + table.substring(0, Math.min(table.length(), MOST_OF_A_NAME)) + "-"
                 + UUID.randomUUID();
         String folder = Admin.scratchDir(options.hbase, name);
         TemporaryHBaseSnapshot taken = new TemporaryHBaseSnapshot(options.hbase, name, folder);
@@ -48,6 +51,16 @@ final class TemporaryHBaseSnapshot implements Runnable {
         } catch (IOException | RuntimeException e) {
             taken.run();
             throw e;
+        }
+    }
+
+    /** Removes the folders of reads whose driver was killed, as far as this user may. */
+    private static void sweep(Options options) {
+        try {
+            ScratchFolders.sweepUnique(Connections.configuration(options.hbase), PREFIX,
+                    TimeUnit.SECONDS.toMillis(2 * LASTING_SECONDS));
+        } catch (IOException | RuntimeException e) {
+            // Somebody else's read finds them, or they stay.
         }
     }
 

@@ -5,6 +5,7 @@ import java.util.Locale;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.client.Scan;
+import org.apache.hadoop.hbase.util.Bytes;
 
 /**
  * Pairs the data cells of a key range with their shadow cells: the view {@code versions}.
@@ -55,6 +56,8 @@ final class VersionReader implements RowReader {
     private Cell rowCell;
     private byte[] row;
     private byte[] family = {};
+    /** Whether no transaction's cell may be met in it. */
+    private boolean unfit;
     private boolean familyOpen;
     private boolean shadowsDone;
     private final CellTable shadows = new CellTable();
@@ -193,6 +196,7 @@ final class VersionReader implements RowReader {
     private void openFamily(Cell cell) {
         if (family.length == 0 || !tally.ofOneFamily() && !CellUtil.matchingFamily(cell, family)) {
             family = CellUtil.cloneFamily(cell);
+            unfit = asOf != null && asOf.isUnfit(family);
             tally.turnTo(cell);
         }
         familyOpen = true;
@@ -242,6 +246,9 @@ final class VersionReader implements RowReader {
         if (value < Omid.start(view.timestamp)) {
             return shown.unknown(cell, BELOW_OWN);
         }
+        if (unfit) {
+            asOf.met(Bytes.toString(family));
+        }
         if (wide) {
             return false;
         }
@@ -264,7 +271,7 @@ final class VersionReader implements RowReader {
             shadows.mark(found);
             proof = shadows.number(found);
         } else if (asOf != null) {
-            proof = asOf.proof(at);
+            proof = readersProof(at);
         }
         long hidden = withReplaced
                 ? hiding.of(view.array, view.offset, view.length, at, proof, false) : Omid.NONE;
@@ -309,7 +316,16 @@ final class VersionReader implements RowReader {
     /** The proof of a kept data cell. */
     private long proof(int i) throws IOException {
         long proof = early.number(i);
-        return proof == Omid.NONE && asOf != null ? asOf.proof(early.timestamp(i)) : proof;
+        return proof == Omid.NONE && asOf != null ? readersProof(early.timestamp(i)) : proof;
+    }
+
+    /** What proves a cell without shadow cell to a reader. */
+    private long readersProof(long timestamp) throws IOException {
+        long proof = asOf.proof(timestamp);
+        if (unfit && proof != Omid.NONE) {
+            asOf.met(Bytes.toString(family));
+        }
+        return proof;
     }
 
     /** Shows the next kept row that passes the filter (true), or ends the drain. */

@@ -3,6 +3,7 @@ package lowtide.connector;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.io.IOException;
+import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 
 /** What is asked for the commit of a cell without shadow cell. */
@@ -19,7 +20,7 @@ class AsOfTest {
     };
 
     private static long proof(boolean world, long timestamp) throws IOException {
-        return new AsOf(WORLD, world, Commits.NONE, KNOWS, 0).proof(timestamp);
+        return new AsOf(WORLD, world, Commits.NONE, KNOWS, 0, new TreeMap<>()).proof(timestamp);
     }
 
     /** A plain put's milliseconds in a table of a world clock's transactions; a counter may have given any number. */

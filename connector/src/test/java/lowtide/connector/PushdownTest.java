@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.function.LongPredicate;
@@ -116,6 +117,17 @@ class PushdownTest {
         assertEquals(2, pushdown.rowsWithin(pushdown.start, pushdown.stop).size());
         assertTrue(pushdown.take(is("=", column("row"), bytes("x"))));
         assertTrue(pushdown.isEmpty());
+    }
+
+    /** No row has the empty key, which to HBase's scans and filters is the end of a table. */
+    @Test
+    void theEmptyKeyIsNoRows() {
+        Pushdown among = versions();
+        assertTrue(among.take(is("IN", column("row"), bytes(""), bytes("c"))));
+        assertEquals(List.of("c"), among.rowsWithin(among.start, among.stop).stream().map(Bytes::toString).toList());
+        Pushdown alone = versions();
+        assertTrue(alone.take(is("=", column("row"), bytes(""))));
+        assertTrue(alone.isEmpty());
     }
 
     /** What is not said in terms of cells stays with Spark. */

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.TreeMap;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.util.Bytes;
 import org.junit.jupiter.api.Test;
@@ -26,7 +27,7 @@ class UnnamedTest {
 
     private void shows(String... wanted) throws IOException {
         Scan scan = new Scan().readAllVersions().setTimeRange(0, READ_POINT + 1);
-        AsOf asOf = new AsOf(READ_POINT, false, Commits.NONE, Journal.NONE, 0);
+        AsOf asOf = new AsOf(READ_POINT, false, Commits.NONE, Journal.NONE, 0, new TreeMap<>());
         List<String> shown = new ArrayList<>();
         try (VersionReader reader = new VersionReader(store, scan, new Tally(new byte[][] {Bytes.toBytes("f")}),
                 new RowFilter.AtReadPoint(READ_POINT), false, true, false, asOf, Options.DEFAULT_PAIRING_LIMIT)) {
