@@ -752,7 +752,7 @@ def test_a_commit_table_that_may_have_lost_entries_is_not_gone_by_until_somebody
     snapshot: Callable[[str], str],
     said: Callable[..., str],
     spark: SparkSession,
-    config: Config,
+    configure: Callable[..., Path],
 ) -> None:
     """Restored from an HBase snapshot of before a commit, and all that shows is that it is another life of the table:
     the oracle has raised its low watermark above all. Every job that decides stops before it reads anything else, and
@@ -761,7 +761,7 @@ def test_a_commit_table_that_may_have_lost_entries_is_not_gone_by_until_somebody
     """
 
     def shown() -> list[bytes]:
-        read = spark.read.format("lowtide").options(**read_options(config, table))
+        read = spark.read.format("lowtide").options(**read_options(load(configure()), table))
         return [bytes(r.value) for r in read.option("table", table).option("asOf", str(point)).load().collect()]
 
     assert job("orphan_cleanup", "--execute", "--table", scene.table()).code == 0
