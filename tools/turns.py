@@ -5,8 +5,8 @@ runs. The tests of a file are dealt out in their order, so that each run has its
 ``@pytest.mark.turns(n)``, the cases of each are dealt out by themselves, and where n is more than N, into n parts; so
 are the tests of one group, ``@pytest.mark.turns(n, group="...")``. Those with ``@pytest.mark.always`` run in each run,
 and so does a case of a seed that is kept (``seed`` among its parameters). ``make test`` asks for a part of what boots
-stores (``turns`` of each phase of ``tools/suite``); ``make whole`` and ``make prove`` run all, and so does who does not
-give the option.
+stores (``turns`` of each phase of ``tools/suite``), ``make whole`` leaves out what marks say alone; ``make prove`` runs
+all, and so does who does not give the option.
 """
 
 from __future__ import annotations

@@ -80,8 +80,8 @@ def _pytest(*arguments: str, python: str = sys.executable) -> Command:
         "--durations=0",
         "--junitxml={junit}",
         "--basetemp={temp}",
-        # Of the proof a run is killed at each of its effects in one test. Else twice what suffices for a test by itself:
-        # the phases that run side by side have been as slow as that on a small machine.
+        # Of the proof a run is killed at each of its effects in one test. Else twice what suffices for a test by
+        # itself: phases side by side have been as slow as that on a small machine.
         f"--timeout={5400 if PROVE else 1800}",
         *arguments,
     )
