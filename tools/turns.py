@@ -1,7 +1,8 @@
 """Tests that take turns, as a plugin of pytest: with ``--by-turns N``, a test runs in one run of N.
 
-The run's number (see :mod:`tests.seeds`) says whose turn it is. That number is drawn, so a test may wait for several
-runs. The tests of a file are dealt out in their order, so that each run has its part of them. Of those with
+The number of commits below this one says whose turn it is, as it does for the share of broken rules: those that
+follow each other take all in turn, and one commit the same wherever it is run. ``LOWTIDE_TURN`` in the environment is
+another number. The tests of a file are dealt out in their order, so that each run has its part of them. Of those with
 ``@pytest.mark.turns(n)``, the cases of each are dealt out by themselves, and where n is more than N, into n parts; so
 are the tests of one group, ``@pytest.mark.turns(n, group="...")``. Those with ``@pytest.mark.always`` run in each run,
 and so does a case of a seed that is kept (``seed`` among its parameters). ``make test`` asks for a part of what boots
@@ -11,12 +12,17 @@ all, and so does who does not give the option.
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections import Counter
+from pathlib import Path
 
 import pytest
+from breaking.catalogue import number_of_today
 
 OPTION = "--by-turns"
+#: In the environment: the number, in place of the commit's.
+VARIABLE = "LOWTIDE_TURN"
 
 
 def is_its_turn(test: str, case: int, of: int, number: int) -> bool:
@@ -46,12 +52,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     from tests import seeds
 
+    number = int(os.environ.get(VARIABLE) or number_of_today(Path(__file__).parent))
     cases, waiting, kept = Counter[str](), [], seeds.kept()
     for item in items:
         if item.get_closest_marker("always") or _seed(item) in kept:
             continue
         dealt, of = _dealt(item)
-        if not is_its_turn(dealt, cases[dealt], max(of, least), seeds.RUN):
+        if not is_its_turn(dealt, cases[dealt], max(of, least), number):
             waiting.append(item)
         cases[dealt] += 1
     if waiting:

@@ -61,7 +61,7 @@ def ran(folder: Path, number: int, *options: str, tests: str = TESTS) -> set[str
         cwd=folder,
         env={
             **{name: value for name, value in os.environ.items() if not name.startswith(("LOWTIDE_", "PYTEST_"))},
-            "LOWTIDE_SEED": str(number),
+            "LOWTIDE_TURN": str(number),
             "PYTHONPATH": os.pathsep.join([str(ROOT / "tools"), str(ROOT)]),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         },
