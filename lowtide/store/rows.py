@@ -23,9 +23,9 @@ FAMILY = "s"
 #: Of the records, as this version writes them. It reads every one up to it: 1, before there was a row that tells, is
 #: taken as it is; what it lacks (a fact's shape, an inventory's low watermark, the journal's life) counts as not known.
 #: 4 may hold pauses: who does not know them would write in spite of them. 5 says for which times a table was cleaned
-#: before it came back (``before``, ``forgotten``), and Lowtide's own invalidation marks are told from Omid's, in the commit
-#: table and in the journal: who does not know these would take committed cells of a restored table for orphans, and its
-#: own marks for none. tests/unit/records.json has rows of each number: records that change take a new one.
+#: before it came back (``before``, ``forgotten``), and tells Lowtide's own invalidation marks from Omid's, in commit
+#: table and journal: who does not know these would take committed cells of a restored table for orphans, and
+#: marks of Lowtide's for none. tests/unit/records.json has rows of each number: records that change take a new one.
 FORMAT = 5
 COLUMN = f"{FAMILY}:".encode()
 VALUE = COLUMN + b"value"

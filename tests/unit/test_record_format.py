@@ -142,7 +142,9 @@ def test_rows_that_change_take_another_number(tables: Tables) -> None:
 def test_rows_of_every_number_are_read(number: str, tables: Tables) -> None:
     """Nothing of them is lost; what a format does not say is not known."""
     for row, cells in GOLDEN[number].items():
-        tables.put(row.encode(), {c.encode(): v.encode() if isinstance(v, str) else rows.dump(v) for c, v in cells.items()})
+        tables.put(
+            row.encode(), {c.encode(): v.encode() if isinstance(v, str) else rows.dump(v) for c, v in cells.items()}
+        )
     state, at = _state(tables), from_millis(1000)
     assert state.format_read == 0
     orders, copy = state.read("orders"), state.read("copy")
