@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 MVN := mvn -q -B -ntp
 STAMPS := .lowtide/setup
+# Maven adds to these folders, and takes nothing out: a jar or a class of the build before would lie on the class path beside its successor.
+stale = $(1)/lib $(1)/classes
 # How many processes share the files of tests that boot a store; each has a store of its own, some 3 GB of memory.
 JOBS ?= 2
 # The lines of Spark that tests can be run on, each in an environment of its own. Those that are supported: lowtide/run/sparks.py.
@@ -52,7 +54,7 @@ check-tools:
 $(STAMPS)/python: requirements.lock pyproject.toml setup.py
 	@mkdir -p $(STAMPS)
 	@echo "setup: Python packages into $(VENV) (a minute the first time)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV) # one that broke off has a python and no pip
 	@$(BIN)/python -m pip install -q --disable-pip-version-check uv==0.13.8
 	@$(BIN)/uv pip install -q --python $(BIN)/python -r requirements.lock
 	@rm -rf lowtide.egg-info # of builds before setup.py put it elsewhere; on the path it is a second installation
@@ -62,12 +64,14 @@ $(STAMPS)/python: requirements.lock pyproject.toml setup.py
 $(STAMPS)/connector: $(shell find connector -path '*/target' -prune -o -type f -print 2>/dev/null)
 	@mkdir -p $(STAMPS)
 	@echo "setup: the Spark connector (Maven; a minute or two the first time)"
+	@rm -rf $(call stale,connector/target)
 	@$(MVN) -f connector/pom.xml -DskipTests package
 	@touch $@
 
 $(STAMPS)/embedded: $(shell find embedded \( -path '*/target' -o -path embedded/phoenix -o -path embedded/hadoop -o -path embedded/secured \) -prune -o -type f -print 2>/dev/null)
 	@mkdir -p $(STAMPS)
 	@echo "setup: the embedded store (Maven; a minute or two the first time)"
+	@rm -rf $(call stale,embedded/target)
 	@$(MVN) -f embedded/pom.xml -DskipTests package
 	@touch $@
 
@@ -77,6 +81,7 @@ phoenix: $(STAMPS)/phoenix
 $(STAMPS)/phoenix: embedded/phoenix/pom.xml
 	@mkdir -p $(STAMPS)
 	@echo "setup: Apache Phoenix for the embedded store (Maven; a minute the first time)"
+	@rm -rf $(call stale,embedded/phoenix/target)
 	@$(MVN) -f embedded/phoenix/pom.xml package
 	@touch $@
 
@@ -86,6 +91,7 @@ secured: $(STAMPS)/secured $(STAMPS)/gssapi
 $(STAMPS)/secured: $(shell find embedded/secured -path '*/target' -prune -o -type f -print 2>/dev/null)
 	@mkdir -p $(STAMPS)
 	@echo "setup: the key distribution centre of a secured store (Maven; half a minute the first time)"
+	@rm -rf $(call stale,embedded/secured/target)
 	@$(MVN) -f embedded/secured/pom.xml package
 	@touch $@
 
@@ -101,6 +107,7 @@ yarn: $(STAMPS)/yarn
 $(STAMPS)/yarn: embedded/hadoop/pom.xml
 	@mkdir -p $(STAMPS)
 	@echo "setup: the servers of YARN and HDFS (Maven; half a minute the first time)"
+	@rm -rf $(call stale,embedded/hadoop/target)
 	@$(MVN) -f embedded/hadoop/pom.xml package
 	@touch $@
 
@@ -113,7 +120,7 @@ $(SPARK_LINES:%=spark-%): spark-%: $(STAMPS)/spark-%
 
 $(SPARK_LINES:%=$(STAMPS)/spark-%): $(STAMPS)/spark-%: requirements.lock pyproject.toml setup.py | $(STAMPS)/python
 	@echo "setup: Spark $* into .lowtide/spark-$* (a minute or two the first time)"
-	@test -x .lowtide/spark-$*/bin/python || $(PYTHON) -m venv .lowtide/spark-$*
+	@test -x .lowtide/spark-$*/bin/pip || $(PYTHON) -m venv --clear .lowtide/spark-$*
 	@grep -v '^pyspark' requirements.lock > .lowtide/spark-$*/constraints.txt
 	@$(BIN)/uv pip install -q --python .lowtide/spark-$*/bin/python -c .lowtide/spark-$*/constraints.txt \
 		'pyspark==$*.*' pyarrow pytest pytest-timeout hypothesis --editable '.[lab]'
@@ -124,6 +131,7 @@ hbase-2.5: $(STAMPS)/hbase-2.5
 
 $(STAMPS)/hbase-2.5: $(STAMPS)/embedded
 	@echo "setup: the embedded store with HBase 2.5 (Maven; a minute or two the first time)"
+	@rm -rf $(call stale,embedded/target/hbase-2.5)
 	@$(MVN) -f embedded/pom.xml -P hbase-2.5 -DskipTests package
 	@touch $@
 
@@ -194,7 +202,7 @@ docs: $(STAMPS)/docs
 $(STAMPS)/docs: requirements-docs.lock
 	@mkdir -p $(STAMPS)
 	@echo "docs: the site's builder into .lowtide/docs (half a minute the first time)"
-	@test -x .lowtide/docs/bin/python || $(PYTHON) -m venv .lowtide/docs
+	@test -x .lowtide/docs/bin/pip || $(PYTHON) -m venv --clear .lowtide/docs
 	@.lowtide/docs/bin/python -m pip install -q --disable-pip-version-check -r requirements-docs.lock
 	@touch $@
 

@@ -21,6 +21,21 @@ SHIPPED = {
 }
 
 
+def check_clients(files: list[Path]) -> None:
+    """Refuse two HBase clients: on one class path they answer for each other.
+
+    Raises:
+        SystemExit: names them, and what to do.
+    """
+    clients = [file for file in files if file.name.startswith("hbase-shaded-mapreduce-")]
+    if len(clients) > 1:
+        names = ", ".join(file.name for file in clients)
+        raise SystemExit(
+            f"{clients[0].parent} has {len(clients)} HBase clients ({names}), one of an earlier build: remove "
+            "connector/target and .lowtide/setup/connector, then run make setup"
+        )
+
+
 class BuildWithFiles(build_py):
     """Copies ``SHIPPED``; an editable installation finds the checkout's own."""
 
@@ -37,6 +52,7 @@ class BuildWithFiles(build_py):
                 raise SystemExit(
                     f"there is no {pattern} to put into the wheel; run make setup, which builds the connector"
                 )
+            check_clients(files)
             target = Path(self.build_lib) / "lowtide" / "shipped" / folder
             target.mkdir(parents=True, exist_ok=True)
             for file in files:

@@ -50,11 +50,17 @@ def archive(folder: Path, to: Path, moment: int) -> None:
     ``connector`` it is the class path of docs/clusters.md. Equal files give equal bytes.
 
     Raises:
-        SystemExit: the connector is not built.
+        SystemExit: the connector is not built, or has two HBase clients.
     """
     jars = [folder / "lowtide-connector.jar", *sorted((folder / "lib").glob("*.jar"))]
     if len(jars) < 2 or not jars[0].exists():
         raise SystemExit(f"there is no connector with its jars in {folder}; run make setup, which builds it")
+    clients = [jar.name for jar in jars if jar.name.startswith("hbase-shaded-mapreduce-")]
+    if len(clients) > 1:
+        raise SystemExit(
+            f"{folder} has {len(clients)} HBase clients ({', '.join(clients)}), one of an earlier build: remove it and "
+            ".lowtide/setup/connector, then run make setup"
+        )
 
     def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
         entry.mtime, entry.mode = moment, 0o644
@@ -99,14 +105,19 @@ def _version() -> str:
 
 
 def _moment() -> int:
-    """When the commit was made, in seconds; refused where the tree is not that of the commit."""
+    """When the commit was made, in seconds; refused where the tree is not that of the commit, or there is none."""
+    if not (ROOT / ".git").exists():
+        raise SystemExit(f"a release is a commit, and {ROOT} is no checkout of git: make it in a clone")
     if why := changed(_run("git", "status", "--porcelain")):
         raise SystemExit(why)
     return int(_run("git", "log", "-1", "--format=%ct"))
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    except OSError as error:
+        raise SystemExit(f"a release needs {command[0]}, which does not start: {error.strerror}") from error
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode}")
     return done.stdout

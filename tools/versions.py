@@ -26,6 +26,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 from suite.phases import LEAST_SPARK  # noqa: E402 - found by the lines above
 from suite.results import Case, read_cases  # noqa: E402
 
+from lowtide.check.machine import JAVA_LEAST, JAVA_MOST  # noqa: E402
 from lowtide.lab.stack.config import HBASE_LINES  # noqa: E402
 from lowtide.run import airflows, hbases, sparks  # noqa: E402
 
@@ -113,8 +114,14 @@ def rules() -> dict[str, tuple[str, str]]:
     extras = project["optional-dependencies"]
     least, below = ".".join(map(str, airflows.LEAST)), airflows.BELOW[0]
     return {
-        "Python": (project["requires-python"], f"before {project['requires-python'].removeprefix('>=')}, by pip"),
-        "Java": ("newer than 17", ""),
+        "Python": (
+            project["requires-python"],
+            f"before {project['requires-python'].removeprefix('>=')}, by pip; from 3.13 on by `make setup`",
+        ),
+        "Java": (
+            f"{JAVA_LEAST} to {JAVA_MOST}; newer where Spark's Hadoop client is 3.5.0 or newer",
+            f"before {JAVA_LEAST}; from {JAVA_MOST + 1} on with an older client, and by `make setup`",
+        ),
         "Spark": (_wanted(extras["spark"], "pyspark"), f"before {sparks.name(sparks.LEAST)}"),
         "Airflow": (_wanted(extras["airflow"], "apache-airflow"), f"before {least}, and from {below} on"),
         "Apache Spark provider": (_wanted(extras["airflow"], airflows.SPARK_PROVIDER), ""),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +62,21 @@ def python(environment: Mapping[str, str] = os.environ) -> Path:
         raise NotCheckedError(
             f"Airflow is installed here and not set up: there is no {home}/airflow.cfg (AIRFLOW_HOME)"
         )
-    return Path(sys.executable) if found == str(beside) else Path(found).parent / "python"
+    return Path(sys.executable) if found == str(beside) else interpreter(Path(found))
+
+
+def interpreter(program: Path) -> Path:
+    """The Python that *program*, as pip writes it, starts with: the one that it names itself, else the one beside it,
+    wherever a link (pipx's, or one in /usr/local/bin) leads.
+    """
+    with suppress(OSError, ValueError):
+        first, second = [*program.read_text("utf-8", "replace").splitlines()[:2], "", ""][:2]
+        # A path that is long, or has blanks in it, stands in the second line.
+        words = shlex.split(second) if second.startswith("'''exec'") else first.removeprefix("#!").split()
+        for word in words:
+            if Path(word).name.startswith("python") and Path(word).is_absolute() and os.access(word, os.X_OK):
+                return Path(word)
+    return program.resolve().with_name("python")
 
 
 def wants_gateway(config: Config, environment: Mapping[str, str] = os.environ) -> str:

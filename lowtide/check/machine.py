@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import platform
 import re
@@ -10,16 +9,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
 from lowtide.config import DEFAULTS, Config
 from lowtide.errors import UsageError
-from lowtide.run import installation, sparks
+from lowtide.run import installation, jars, sparks
 from lowtide.run.submit import class_path
 from lowtide.sources import secrets, site, variables
 
-#: Of the connector's classes; Spark 4 asks for no less.
-JAVA_LEAST = 17
+#: Of the connector's classes; Spark 4 asks for no less. The most: 23 takes from Hadoop what its login calls
+#: (``Subject.getSubject``), until a client of this version.
+JAVA_LEAST, JAVA_MOST, WITHOUT_SUBJECT = 17, 22, (3, 5)
 _SECONDS = 30
 
 
@@ -62,50 +64,94 @@ def java(environment: Mapping[str, str] = os.environ) -> str:
         said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False, timeout=_SECONDS).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"{found} -version does not answer ({type(error).__name__})", remedy) from error
-    return judge_java(found, said, remedy)
+    return judge_java(found, said, remedy, _hadoop(environment))
 
 
-def judge_java(program: str, banner: str, remedy: str) -> str:
-    """Whether the Java that says *banner* of itself is new enough."""
+def _hadoop(environment: Mapping[str, str]) -> str:
+    """The version of the Hadoop client that a run would have; empty where that cannot be told."""
+    try:
+        home = installation.find(environment).home
+    except UsageError:  # told at a hop of its own
+        home = None
+    return installation.hadoop_in(home) if home else ""
+
+
+def judge_java(program: str, banner: str, remedy: str, hadoop: str = "") -> str:
+    """Whether the Java that says *banner* of itself is new enough, and not too new for this *hadoop* client (empty: not
+    known which).
+    """
     match = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', banner)
     if not match:
         raise UsageError(f"{program} says {(banner.splitlines() or ['nothing'])[0]!r} of its version", remedy)
     if int(match[1]) < JAVA_LEAST:
         raise UsageError(f"{program} is Java {match[1]}, and the connector needs {JAVA_LEAST}", remedy)
+    client = re.match(r"(\d+)\.(\d+)", hadoop)
+    if int(match[1]) > JAVA_MOST and (not client or (int(client[1]), int(client[2])) < WITHOUT_SUBJECT):
+        named = hadoop or "(which is not known)"
+        fact = (
+            f"{program} is Java {match[1]}, and the login of Hadoop {named} on this Spark ends there (getSubject is "
+            "not supported)"
+        )
+        raise UsageError(fact, remedy)
     return f"{match[1]}{match[2]}, {program}"
 
 
 def spark(environment: Mapping[str, str] = os.environ) -> str:
     """Which Spark would run, and whether its line was tried (:mod:`lowtide.run.sparks`)."""
     found = installation.find(environment)
+    if not found.chosen:
+        check_packages(package_versions())
     version = found.version
     newer = sparks.note(version) if version else None
     told = f"{version or 'of a version that its files do not tell'}, {found.where}, by {found.submit}"
     return f"{told}; {newer}" if newer else told
 
 
+def package_versions() -> dict[str, str]:
+    """The versions of this Python's packages that bring a Spark, as far as they are there."""
+    found = {}
+    for name in ("pyspark", "pyspark-client"):  # the second comes with Airflow's provider
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def check_packages(versions: Mapping[str, str]) -> None:
+    """Refuse a Python with two Sparks in one folder: each has written over files of the other.
+
+    Raises:
+        UsageError: names both, and the command that mends it.
+    """
+    if len(set(versions.values())) > 1:
+        both = " and ".join(f"{name} {version}" for name, version in versions.items())
+        wanted = " ".join(f"{name}=={versions['pyspark']}" for name in versions)
+        fact = f"this Python has {both}, which share a folder: it has files of either"
+        raise UsageError(fact, f"{sys.executable} -m pip install --force-reinstall --no-deps {wanted}")
+
+
 def connector(config: Config) -> str:
-    """The connector's jar, and the HBase client that it is paired with, on the class path that the jobs get."""
-    entries = class_path(config)
-    return judge_connector(entries, [file for entry in entries for file in glob.glob(entry)])
+    """The connector's jar, and the HBase client that it is paired with, on the class path that jobs' drivers get."""
+    key, entries = jars.of_driver(config, class_path(config))
+    return judge_connector(key, entries, jars.names(entries))
 
 
-def judge_connector(entries: Sequence[str], files: Sequence[str]) -> str:
-    """Whether the *files* of the class path *entries* are a connector with its HBase client."""
-    names = sorted({Path(file).name for file in files})
+def judge_connector(key: str, entries: Sequence[str], names: Sequence[str]) -> str:
+    """Whether the files of these *names*, of the class path *entries* of *key* (empty: where Lowtide finds them), are a
+    connector with its HBase client.
+    """
     where = os.pathsep.join(entries)
     remedy = "name the jar and lib/* of the folder that `lowtide path connector` prints, or leave the key out"
-    jars = [name for name in names if re.fullmatch(r"lowtide-connector.*\.jar", name)]
-    if not jars:
-        raise UsageError(f"spark.connector_class_path is {where}, and there is no connector in it", remedy)
-    clients = [m[1] for name in names if (m := re.fullmatch(r"hbase-shaded-mapreduce-(.+)\.jar", name))]
-    if len(clients) != 1:
-        found = f"{len(clients)} of them ({', '.join(clients)})" if clients else "none"
-        raise UsageError(f"the connector wants one HBase client beside it, and {where} has {found}", remedy)
-    return f"{jars[0]} with HBase's client {clients[0]}, {where}"
+    if not (connectors := jars.connectors(names)):
+        raise UsageError(f"{key or 'the class path of jobs'} is {where}, and there is no connector in it", remedy)
+    clients = jars.clients(names)
+    if not clients:
+        raise UsageError(f"the connector wants one HBase client beside it, and {where} has none", remedy)
+    if len(clients) > 1:
+        raise UsageError(*jars.several(key, entries, clients))
+    return f"{connectors[0]} with HBase's client {clients[0]}, {where}"
 
 
 def hbase_client(config: Config) -> str:
     """The version of that HBase client; empty where it cannot be told."""
-    files = (Path(file).name for entry in class_path(config) for file in glob.glob(entry))
-    return next((m[1] for name in files if (m := re.fullmatch(r"hbase-shaded-mapreduce-(.+)\.jar", name))), "")
+    _, entries = jars.of_driver(config, class_path(config))
+    return next(iter(jars.clients(jars.names(entries))), "")

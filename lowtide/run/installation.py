@@ -72,6 +72,12 @@ def version_in(home: Path) -> str | None:
     return said[1] if said else None
 
 
+def hadoop_in(home: Path) -> str:
+    """The version of the Hadoop client that the Spark in *home* brings; empty: its files do not tell."""
+    jar = next(home.glob("jars/hadoop-client-api-*.jar"), None)
+    return jar.stem.removeprefix("hadoop-client-api-") if jar else ""
+
+
 def _found(environ: Mapping[str, str], submit: str | None) -> Installation:
     beside = Path(sys.executable).parent / "spark-submit"
     if environ.get(VARIABLE):

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from lowtide import paths
 from lowtide.config import Config, is_local
 from lowtide.errors import UsageError
-from lowtide.run import classic, deploy, installation, keytabs, rate, tokens
+from lowtide.run import classic, deploy, installation, jars, keytabs, rate, tokens
 from lowtide.run.jobs import JOBS
 from lowtide.run.pins import contradictions
 from lowtide.sources import site
@@ -57,10 +57,13 @@ def job_conf(config: Config, master: str | None = None, arguments: Sequence[str]
     it.
 
     Raises:
-        UsageError: no connector; or the configuration contradicts what every job runs with.
+        UsageError: no connector, or two HBase clients, where the driver's class path can be looked at
+            (:func:`lowtide.run.jars.check`); or the configuration contradicts what every job runs with.
     """
     check_conf(config.spark.conf, "spark.conf of the configuration")
-    entries = os.pathsep.join(class_path(config))
+    ours = class_path(config)
+    jars.check(*jars.of_driver(config, ours))
+    entries = os.pathsep.join(ours)
     # A driver on this machine alone needs no address that others can reach.
     here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     where = master or config.spark.master
@@ -74,7 +77,7 @@ def job_conf(config: Config, master: str | None = None, arguments: Sequence[str]
         "spark.pyspark.driver.python": sys.executable,
         # Over what the defaults of this Spark may say: of a session of Spark Connect a job can use nothing.
         classic.SETTING: classic.CLASSIC,
-        "spark.driver.extraClassPath": entries,
+        jars.SETTING: entries,
         "spark.executor.extraClassPath": entries,
         # Off: a job's page helps nobody after its half minute, and its port would be one more to open.
         "spark.ui.enabled": "false",
@@ -148,7 +151,7 @@ def command(config: Config, job: str, arguments: Sequence[str], program: Path | 
 
 def environment(config: Config | None = None) -> dict[str, str]:
     """The environment for :func:`command`: this one, with this Python's folder first on the path, the Spark named that
-    was judged, and what *config* adds (:func:`hadoop_environment`).
+    was judged, what *config* adds (:func:`hadoop_environment`), and a locale that can name its files (:func:`locale`).
 
     pip's ``spark-submit`` looks for Spark by ``PYSPARK_PYTHON``, which is the executors', or whatever ``python3`` comes
     first on the path, also where this virtual environment is not active.
@@ -156,7 +159,19 @@ def environment(config: Config | None = None) -> dict[str, str]:
     home = installation.find(os.environ).home
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     spark = {installation.VARIABLE: str(home)} if home else {}
-    return {**os.environ, "PATH": path, **spark, **(hadoop_environment(config) if config else {})}
+    places = (sys.executable, os.getcwd(), str(paths.spark_apps()), str(paths.connector()), str(home))
+    hadoop = hadoop_environment(config) if config else {}
+    return {**os.environ, "PATH": path, **spark, **hadoop, **locale(os.environ, places)}
+
+
+def locale(environment: Mapping[str, str], places: Sequence[str]) -> dict[str, str]:
+    """The locale that Java needs to find files in *places*: it takes their names in the locale's encoding, and of ``C``
+    or ``POSIX``, as cron and systemd have it, that is ASCII. Nothing where it does.
+    """
+    said = next((found for name in ("LC_ALL", "LC_CTYPE", "LANG") if (found := environment.get(name))), "C")
+    if all(map(str.isascii, places)) or said.split(".")[0] not in ("C", "POSIX") or "UTF" in said.upper():
+        return {}
+    return {"LC_ALL": "C.UTF-8"}
 
 
 def hadoop_environment(config: Config) -> dict[str, str]:

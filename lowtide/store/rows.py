@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from lowtide import __version__
@@ -21,8 +22,11 @@ from lowtide.values.durations import duration_text
 FAMILY = "s"
 #: Of the records, as this version writes them. It reads every one up to it: 1, before there was a row that tells, is
 #: taken as it is; what it lacks (a fact's shape, an inventory's low watermark, the journal's life) counts as not known.
-#: 4 may hold pauses: who does not know them would write in spite of them.
-FORMAT = 4
+#: 4 may hold pauses: who does not know them would write in spite of them. 5 says for which times a table was cleaned
+#: before it came back (``before``, ``forgotten``), and tells Lowtide's own invalidation marks from Omid's, in commit
+#: table and journal: who does not know these would take committed cells of a restored table for orphans, and
+#: marks of Lowtide's for none. tests/unit/records.json has rows of each number: records that change take a new one.
+FORMAT = 5
 COLUMN = f"{FAMILY}:".encode()
 VALUE = COLUMN + b"value"
 #: From which times are taken in the keys of rows that are read newest first, ms.
@@ -82,10 +86,13 @@ class Rows:
         value = json.loads(stored) if stored else {}
         found = int(value.get("format", 1))
         if found > FORMAT:
+            # Two checkouts may call themselves alike: the day and the place tell which is which.
+            since = f" on {from_millis(value['since']):%Y-%m-%d}" if "since" in value else ""
             fact = (
                 f"the records in {self._name} have format {found}, written by Lowtide "
-                f"{value.get('lowtide', 'of another version')}; this is Lowtide {__version__}, which knows formats up "
-                f"to {FORMAT}"
+                f"{value.get('lowtide', 'of another version')}{since}; this is Lowtide {__version__} in "
+                f"{Path(__file__).resolve().parents[2]}, an older one whatever its number says: it knows formats up to "
+                f"{FORMAT}"
             )
             raise FormatError(fact, "Upgrade it on this machine; nothing was done")
         self._format = found

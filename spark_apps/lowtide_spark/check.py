@@ -43,7 +43,7 @@ from lowtide_spark.frames import owner
 from lowtide_spark.frames.inventory import left_behind
 from lowtide_spark.frames.sideline import try_out
 from lowtide_spark.frames.store import Store, cause
-from lowtide_spark.run.session import check_place, check_tokens, session
+from lowtide_spark.run.session import check_connector, check_executors, check_place, check_tokens, session
 
 #: A server that is down is told of within a minute, however patient jobs are.
 _BOUNDS = {
@@ -114,6 +114,7 @@ class Driver:
 
     def _driver(self) -> str:
         context = self.spark.sparkContext
+        check_connector()
         try:
             self.spark.range(0, self._tasks, 1, self._tasks).count()
         except Exception as error:  # Spark's
@@ -168,6 +169,7 @@ class Driver:
     def _executors(self) -> str:
         table = self.config.omid.commit_table
         try:
+            check_executors(self.spark)
             check_tokens(self.spark, self.config)
             read = self.store.cells(table).where(F.col("row") == F.lit(bytearray(LOW_WATERMARK_ROW))).count()
         except LowtideError:

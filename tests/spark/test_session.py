@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from lowtide_spark.frames import jars
 from lowtide_spark.frames.functions import substring, try_cast, valid_utf8
 from lowtide_spark.frames.local import few_rows, no_rows
 from lowtide_spark.run import session
@@ -138,7 +139,7 @@ def test_a_setting_that_stays_what_it_was_stops_the_job() -> None:
 
 def test_executors_of_another_spark_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each task tells the version that it runs with; on one machine there is no other, and nobody is asked."""
-    monkeypatch.setattr(session, "_CONNECTORS", "org.apache.spark.SparkContext")  # these need no connector
+    stand_in(monkeypatch, spark)
     asked = elsewhere(spark)
     session.check_executors(asked)
     asked.version = "3.5.1"
@@ -148,16 +149,56 @@ def test_executors_of_another_spark_are_refused(spark: SparkSession, monkeypatch
     session.check_executors(asked)
 
 
-def test_executors_without_the_connector_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one sentence, before a job reads anything: what they lack, where they look for it, and the remedy. What real
-    ones say is in test_refusals.py of the stores' tests.
-    """
+def test_executors_with_another_connector_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one sentence, before a job reads anything: both numbers, where they look for it, and the remedy."""
+    stand_in(monkeypatch, spark)
     asked = elsewhere(spark)
-    monkeypatch.setattr(session, "_CONNECTORS", "lowtide.connector.Absent")
-    with pytest.raises(UsageError, match=r"ClassNotFoundException: lowtide\.connector\.Absent.*far/\*.*at its root"):
+    monkeypatch.setattr(jars, "CONTRACT", 2)
+    told = (
+        rf"jar of executors has contract {spark.version}, and this Lowtide goes with contract 2.*far/\*.*path connector"
+    )
+    with pytest.raises(UsageError, match=told) as refused:
         session.check_executors(asked)
+    assert refused.value.exit_code == 2
     asked.sparkContext.master = "local[2]"
     session.check_executors(asked)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("", r"lack the connector \(ClassNotFoundException: lowtide\.connector\.LowtideSource\).*far/\*.*at its root"),
+        ("older", r"of executors is of an older Lowtide.*goes with contract \d+.*far/\*.*Replace them.*path connector"),
+    ],
+)
+def test_executors_without_the_connector_or_with_an_older_one_are_refused(answer: str, told: str) -> None:
+    """If it is one of many. What real ones answer is in test_refusals.py of the stores' tests."""
+    good = str(jars.CONTRACT)
+    jars.check_executors({good}, "far/*")
+    with pytest.raises(UsageError, match=told):
+        jars.check_executors({good, answer}, "far/*")
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
+    """A class of Spark's for the connector's, which this driver need not have: of its number, and of whatever it is."""
+    monkeypatch.setattr(jars, "NUMBERED", "org.apache.spark.package")
+    monkeypatch.setattr(jars, "NUMBER", "SPARK_VERSION")
+    monkeypatch.setattr(jars, "CONTRACT", spark.version)
+
+
+def test_a_driver_without_the_connector_is_told_so(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of Python's own words for a class that its JVM has not, with where it looks and the remedy."""
+    here: Any = spark._jvm
+    without = SimpleNamespace(lowtide=SimpleNamespace(connector=here.nowhere.at.all))
+    with pytest.raises(UsageError, match=r"this driver lacks the connector.*is /site/\*\. Leave that out") as refused:
+        jars.check_driver(without, "/site/*")
+    assert refused.value.exit_code == 2
+    # py4j knows a class from a package by asking the JVM.
+    numbered = SimpleNamespace(Contract=here.nowhere.Contract, LowtideSource=here.java.lang.String)
+    with pytest.raises(
+        UsageError, match=r"jar of this driver is of an older Lowtide.*goes with contract \d+.*in its place"
+    ):
+        jars.check_driver(SimpleNamespace(lowtide=SimpleNamespace(connector=numbered)), "")
 
 
 def elsewhere(spark: SparkSession) -> Any:

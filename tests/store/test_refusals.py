@@ -13,7 +13,7 @@ import pytest
 import yaml
 from conftest import Outcome
 from job_kit import own_spark
-from lowtide_spark.frames import master
+from lowtide_spark.frames import jars, master
 from lowtide_spark.frames.store import Store
 from scene import Scene
 from typer.testing import CliRunner
@@ -356,6 +356,17 @@ def test_regions_with_a_hole_are_refused(connector: Store, monkeypatch: pytest.M
     monkeypatch.setattr(Store, "_listed", lambda *a: [r for r in listed(*a) if r.start != "67"])
     with pytest.raises(StoreError, match="end to end"):
         connector.regions(table)
+
+
+def test_a_connector_of_another_version(
+    job: Job, untouched: Callable[[], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A jar that agreed on something else than this Python: nothing is read, and both numbers are named."""
+    number = jars.CONTRACT
+    monkeypatch.setattr(jars, "CONTRACT", number + 1)
+    outcome = job("orphan_cleanup", "--execute")
+    assert untouched()
+    refused(outcome, 2, f"has contract {number}", f"goes with contract {number + 1}", "lowtide path connector")
 
 
 @pytest.mark.turns(2, group="executors of their own")

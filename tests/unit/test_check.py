@@ -25,7 +25,7 @@ from lowtide.cli.app import app
 from lowtide.cli.check import sentence
 from lowtide.config import DEFAULTS, Config, HBase, Omid, Spark, Thrift
 from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError
-from lowtide.run import sparks
+from lowtide.run import installation, sparks
 from lowtide.store import oracle_probe, ports
 from lowtide.store.permissions import Lack
 from lowtide.store.rows import FORMAT
@@ -196,6 +196,40 @@ def test_a_java_that_does_not_do_is_named_with_the_remedy(banner: str, fact: str
     assert remedy == "install 17"
 
 
+@pytest.mark.parametrize("hadoop", ["", "3.3.4", "3.4.2", "3.3.6.7.3.1.0-197"])
+def test_a_java_that_hadoops_login_ends_in_is_named(hadoop: str) -> None:
+    """From 23 on, unless this Spark has a client that does without; 22 is fine with any."""
+    found, _ = raised(UsageError, lambda: machine.judge_java("/j", 'openjdk version "23.0.1"', "install 17", hadoop))
+    assert f"/j is Java 23, and the login of Hadoop {hadoop}" in found
+    assert machine.judge_java("/j", 'openjdk version "22.0.2"', "install 17", hadoop) == "22.0.2, /j"
+    for client in ("3.5.0", "3.10.1"):
+        assert machine.judge_java("/j", 'openjdk version "25"', "install 17", client) == "25, /j"
+
+
+def test_the_hadoop_client_of_a_spark_is_told_by_its_jars(tmp_path: Path) -> None:
+    """And not guessed where there are none."""
+    assert installation.hadoop_in(tmp_path) == ""
+    (tmp_path / "jars").mkdir()
+    for name in ("hadoop-client-runtime-3.4.1.jar", "hadoop-client-api-3.4.1.jar"):
+        (tmp_path / "jars" / name).touch()
+    assert installation.hadoop_in(tmp_path) == "3.4.1"
+
+
+def test_two_sparks_in_one_folder_are_named_with_the_command() -> None:
+    """As pip puts them there with both extras, each of its own version."""
+    for good in (
+        {},
+        {"pyspark": "4.2.0"},
+        {"pyspark-client": "4.2.0"},
+        {"pyspark": "4.2.0", "pyspark-client": "4.2.0"},
+    ):
+        machine.check_packages(good)
+    fact, remedy = raised(UsageError, lambda: machine.check_packages({"pyspark": "4.2.0", "pyspark-client": "4.3.0"}))
+    assert "pyspark 4.2.0 and pyspark-client 4.3.0" in fact
+    assert remedy.endswith("-m pip install --force-reinstall --no-deps pyspark==4.2.0 pyspark-client==4.2.0")
+    assert set(machine.package_versions()) == {"pyspark", "pyspark-client"}
+
+
 def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
     """Spark's script would go by it, whatever is on the path; without it the path counts."""
     fact, remedy = raised(UsageError, lambda: machine.java({"JAVA_HOME": str(tmp_path)}))
@@ -249,7 +283,8 @@ def test_a_spark_home_without_spark_is_named(tmp_path: Path) -> None:
 )
 def test_a_class_path_without_a_pair_is_named(files: list[str], fact: str) -> None:
     """A connector and one HBase client: two would come from two class loaders."""
-    found, remedy = raised(UsageError, lambda: machine.judge_connector(["/x/*"], files))
+    key, names = "spark.connector_class_path", [Path(file).name for file in files]
+    found, remedy = raised(UsageError, lambda: machine.judge_connector(key, ["/x/*"], names))
     assert "/x/*" in found
     assert fact in found
     assert "lowtide path connector" in remedy
@@ -257,8 +292,8 @@ def test_a_class_path_without_a_pair_is_named(files: list[str], fact: str) -> No
 
 def test_the_pair_is_named() -> None:
     """The connector's jar, and which HBase its client is of."""
-    pair = ["/x/lowtide-connector.jar", "/x/lib/hbase-shaded-mapreduce-2.6.4-hadoop3.jar"]
-    assert "with HBase's client 2.6.4-hadoop3" in machine.judge_connector(["/x/*", "/x/lib/*"], pair)
+    pair = ["lowtide-connector.jar", "hbase-shaded-mapreduce-2.6.4-hadoop3.jar"]
+    assert "with HBase's client 2.6.4-hadoop3" in machine.judge_connector("", ["/x/*", "/x/lib/*"], pair)
 
 
 # Servers
@@ -580,6 +615,28 @@ def test_without_an_airflow_nothing_is_asked(tmp_path: Path, monkeypatch: pytest
         airflow.python({"AIRFLOW_HOME": str(tmp_path)})
     (tmp_path / "airflow.cfg").touch()
     assert airflow.python({"AIRFLOW_HOME": str(tmp_path)}) == tmp_path / "bin" / "python"
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_an_airflow_behind_a_link_is_asked_by_its_own_python(long: bool, tmp_path: Path) -> None:
+    """As pipx puts one into ~/.local/bin, and many into /usr/local/bin, where another Python lies: the program names
+    its own, also in the second line; where it names none, that is beside where the link leads.
+    """
+    home, links = tmp_path / "an environment" / "bin", tmp_path / "links"
+    for folder in (home, links):
+        folder.mkdir(parents=True)
+        (folder / "python").symlink_to(sys.executable)
+    (home / "python3.11").symlink_to(sys.executable)
+    (links / "airflow").symlink_to(home / "airflow")
+    (home / "airflow").write_text("#!/usr/bin/env python3\n")
+    assert airflow.interpreter(links / "airflow") == home / "python"
+    plain = tmp_path / "python3"
+    plain.symlink_to(sys.executable)
+    named = home / "python3.11" if long else plain
+    (home / "airflow").write_text(
+        f'#!/bin/sh\n\'\'\'exec\' "{named}" "$0" "$@"\n' if long else f"#!{named}\nimport sys\n"
+    )
+    assert airflow.interpreter(links / "airflow") == named
 
 
 @pytest.mark.parametrize(

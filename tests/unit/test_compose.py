@@ -125,3 +125,24 @@ def test_no_version_stands_in_two_places() -> None:
     locked = set(re.findall(r"^([\w-]+)==", (ROOT / "requirements.lock").read_text("utf-8"), re.MULTILINE))
     asked = re.findall(r"^([\w-]+)(==.+)?$", (ROOT / "docker/requirements.txt").read_text("utf-8"), re.MULTILINE)
     assert all((name in locked) != bool(pin) for name, pin in asked)
+
+
+def test_what_is_copied_into_an_image_can_be_read_there() -> None:
+    """Whatever umask its checkout was made with: containers run as users without rights. Nothing of the stage that
+    builds runs.
+    """
+    for stage in re.split(r"^(?=FROM )", DOCKERFILE, flags=re.MULTILINE)[1:]:
+        if stage.startswith("FROM debian:bookworm-slim AS build"):
+            continue
+        copied = re.findall(r"^COPY (?!--from)(.+)$", stage, re.MULTILINE)
+        opened = " ".join(re.findall(r"^RUN chmod -R a\+rX (.+)$", stage, re.MULTILINE)).split()
+        assert stage.find("USER") == -1 or not copied or stage.find("chmod -R") < stage.rfind("USER")
+        for line in copied:
+            *_, target = line.split()
+            files = line.split()[:-1] if target == "./" else [target]
+            assert all(any(Path(file).is_relative_to(top) for top in opened) for file in map(_place, files)), line
+
+
+def _place(file: str) -> str:
+    """Where a file of the checkout comes to lie, from the image's working folder."""
+    return Path(file).name if file.startswith("docker/requirements") else file

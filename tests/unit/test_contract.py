@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lowtide_spark.frames import kinds
+from lowtide_spark.frames import jars, kinds
 from lowtide_spark.frames.connector import UNKNOWN_TABLE, Connector, explained
 from lowtide_spark.frames.store import Life
 from lowtide_spark.frames.writing import _claims_json
@@ -73,6 +73,11 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Connection:
 @pytest.fixture
 def store(connection: Connection) -> StateStore:
     return StateStore(connection, "LOWTIDE_STATE")
+
+
+def test_the_connectors_number() -> None:
+    """Python goes with the jar of the number that the connector's own test holds to what is agreed on."""
+    assert VECTORS["contract"]["number"] == jars.CONTRACT
 
 
 # -- Omid's bytes

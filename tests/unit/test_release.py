@@ -45,6 +45,27 @@ def test_no_archive_without_the_connector(tmp_path: Path) -> None:
         release.archive(tmp_path, tmp_path / "connector.tgz", 0)
 
 
+def test_no_archive_with_two_clients_of_hbase(tmp_path: Path) -> None:
+    """One is of an earlier build: they would answer for each other."""
+    folder = connector(tmp_path / "target", 1)
+    for version in ("2.6.3", "2.6.4"):
+        (folder / "lib" / f"hbase-shaded-mapreduce-{version}.jar").touch()
+    told = r"has 2 HBase clients \(hbase-shaded-mapreduce-2\.6\.3\.jar, .*2\.6\.4\.jar\).*run make setup"
+    with pytest.raises(SystemExit, match=told):
+        release.archive(folder, tmp_path / "connector.tgz", 0)
+
+
+def test_a_release_without_git_is_refused_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unpacked archive has no commit; and a machine need not have the program."""
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    with pytest.raises(SystemExit, match=r"is no checkout of git: make it in a clone"):
+        release._moment()
+    (tmp_path / ".git").touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit, match=r"a release needs git, which does not start: No such file"):
+        release._moment()
+
+
 def test_the_checksums_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
     """Each file has a line, the list itself has none; a changed file is noticed."""
     (tmp_path / "a.whl").write_text("a")

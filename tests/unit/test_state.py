@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,13 +97,18 @@ def _answering(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_records_of_a_newer_lowtide_are_neither_read_nor_written(use: Callable[[StateStore], Any]) -> None:
-    """Said with the format, who wrote it, what is known here, and what to do."""
+    """Said with the format, who wrote it and since when, what is known here and where that lies, and what to do: two
+    checkouts may have one version.
+    """
     records = Records(format=NEWER)
     with pytest.raises(FormatError) as refused:
         use(store(records))
     assert str(refused.value) == f"{refused.value.fact}. {refused.value.remedy}"
     for word in ("LOWTIDE_STATE", f"format {FORMAT + 1}", "Lowtide 9.9.9", f"Lowtide {__version__}", "Upgrade"):
         assert word in str(refused.value)
+    assert f"9.9.9 on 1970-01-01; this is Lowtide {__version__} in {Path(rows.__file__).resolve().parents[2]}, " in str(
+        refused.value
+    )
     assert list(records.held) == [b"format"]
 
 

@@ -15,7 +15,7 @@ from lowtide.cli import jobs
 from lowtide.cli.app import app
 from lowtide.config import Config, Spark
 from lowtide.errors import UsageError
-from lowtide.run import submit
+from lowtide.run import jars, submit
 from lowtide.run.arguments import arguments
 from lowtide.run.jobs import JOBS
 from lowtide.run.options import options_of, takes
@@ -50,6 +50,42 @@ def test_configured_settings_win() -> None:
     )
     settings = submit.job_conf(config)
     assert (settings["spark.ui.enabled"], settings["a"]) == ("true", "b")
+
+
+def test_a_drivers_class_path_without_the_connector_is_refused(tmp_path: Path) -> None:
+    """Spark's own setting goes before Lowtide's, so that the driver would have no connector. One that has it, as a jar
+    or as a folder of classes, is taken; executors' lies elsewhere and is not looked at.
+    """
+    (tmp_path / "site.jar").touch()
+
+    def conf(name: str, value: str) -> dict[str, str]:
+        spark = CONFIG.spark.model_copy(update={"conf": {f"spark.{name}.extraClassPath": value}})
+        return submit.job_conf(CONFIG.model_copy(update={"spark": spark}))
+
+    with pytest.raises(UsageError, match=rf"driver\.extraClassPath in spark\.conf is {tmp_path}/\*.*leave it out"):
+        conf("driver", f"{tmp_path}/*")
+    assert conf("executor", "/site/*")["spark.executor.extraClassPath"] == "/site/*"
+    (tmp_path / "lowtide-connector-1.0.jar").touch()
+    assert conf("driver", f"{tmp_path}/*")[jars.SETTING] == f"{tmp_path}/*"
+    (tmp_path / "classes" / "lowtide" / "connector").mkdir(parents=True)
+    assert conf("driver", f"{tmp_path}/classes")[jars.SETTING] == f"{tmp_path}/classes"
+
+
+@pytest.mark.parametrize("installed", [False, True])
+@pytest.mark.parametrize("key", ["", "spark.connector_class_path", "spark.driver.extraClassPath in spark.conf"])
+def test_two_clients_of_hbase_are_refused(
+    key: str, installed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are named, and what to do: where Lowtide itself has found them, one is of a build or a wheel before."""
+    monkeypatch.setattr(paths, "installed", lambda: installed)
+    for name in ("lowtide-connector.jar", "hbase-shaded-mapreduce-2.6.3.jar"):
+        (tmp_path / name).touch()
+    jars.check(key, [f"{tmp_path}/*"])
+    (tmp_path / "hbase-shaded-mapreduce-2.6.4.jar").touch()
+    with pytest.raises(UsageError, match=r"2 of them \(2\.6\.3, 2\.6\.4\)") as refused:
+        jars.check(key, [f"{tmp_path}/*"])
+    remedy = f"in {key}," if key else "uninstall the wheel" if installed else "make setup"
+    assert remedy in refused.value.remedy
 
 
 @pytest.mark.parametrize("name", ["spark.sql.ansi.enabled", "spark.sql.legacy.sizeOfNull"])
@@ -202,3 +238,20 @@ def test_what_a_job_would_refuse_is_refused_before_spark_starts(
     assert says in result.output or says in str(result.exception)
     assert result.exit_code == 2 or getattr(result.exception, "exit_code", 0) == 2
     assert submitted == []
+
+
+@pytest.mark.parametrize(
+    ("said", "place", "wanted"),
+    [
+        ({"LC_ALL": "C"}, "/home/jürgen", {"LC_ALL": "C.UTF-8"}),
+        ({}, "/home/jürgen", {"LC_ALL": "C.UTF-8"}),
+        ({"LC_ALL": "", "LC_CTYPE": "POSIX", "LANG": "de_DE.UTF-8"}, "/home/jürgen", {"LC_ALL": "C.UTF-8"}),
+        ({"LC_ALL": "C"}, "/home/juergen", {}),
+        ({"LANG": "de_DE.UTF-8"}, "/home/jürgen", {}),
+        ({"LANG": "C.utf8"}, "/home/jürgen", {}),
+        ({"LANG": "de_DE.ISO-8859-1"}, "/home/jürgen", {}),
+    ],
+)
+def test_java_finds_files_whose_names_are_not_ascii(said: dict[str, str], place: str, wanted: dict[str, str]) -> None:
+    """In the locale of a cron job, which has ASCII alone; a locale that somebody chose stays."""
+    assert submit.locale(said, ["/usr/bin/python3", place]) == wanted

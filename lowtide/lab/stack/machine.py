@@ -11,8 +11,8 @@ from pathlib import Path
 
 from lowtide.lab.stack.config import HBASE_LINES, StackConfig, StackError, port_is_free
 
-#: HBase 2.5 and 2.6 and their Hadoop run on these. Java 24 removed the security manager, which Hadoop still calls.
-JAVA_VERSIONS = range(17, 24)
+#: HBase 2.5 and 2.6 and their Hadoop run on these. Java 23 takes from Hadoop what its login calls (Subject.getSubject).
+JAVA_VERSIONS = range(17, 23)
 
 FREE_DISK = 2 * 1024**3
 
@@ -63,7 +63,7 @@ def check_java() -> None:
     version = re.search(r'version "(?:1\.)?(\d+)', banner)
     if not version or int(version[1]) not in JAVA_VERSIONS:
         said = banner.splitlines()[0] if banner else "nothing"
-        raise StackError(f"{found} says {said!r}; HBase needs Java 17: install a JDK 17 and set JAVA_HOME to it")
+        raise StackError(f"{found} says {said!r}; HBase needs Java 17 to 22: install a JDK 17 and set JAVA_HOME to it")
 
 
 def java_command(
@@ -91,6 +91,13 @@ def embedded_target() -> Path:
     return Path(__file__).resolve().parents[3] / "embedded" / "target"
 
 
+def _build(command: str) -> str:
+    """How to come by jars that are not there: only a checkout builds them."""
+    if (embedded_target().parent / "pom.xml").is_file():
+        return f"run `{command}`"
+    return f"no wheel has them, a checkout of Lowtide builds them: run `{command}` in one, then use its .venv"
+
+
 def embedded_classpath(hbase: str = HBASE_LINES[-1]) -> str:
     """The class path of the embedded servers, with that line of HBase's releases, and of the workload: the module's jar
     and its libraries.
@@ -100,7 +107,7 @@ def embedded_classpath(hbase: str = HBASE_LINES[-1]) -> str:
     jar, libraries = target / "lowtide-embedded.jar", target / "lib"
     if not jar.is_file() or not any(libraries.glob("hbase-server-*.jar")):
         remedy = "make setup" if newest else f"make hbase-{hbase}"
-        raise StackError(f"the embedded store's jars are not in {target}; run `{remedy}`")
+        raise StackError(f"the embedded store's jars are not in {target}; {_build(remedy)}")
     return os.pathsep.join([str(jar), str(libraries / "*")])
 
 
@@ -108,7 +115,7 @@ def phoenix_classpath() -> str:
     """The class path of Phoenix's server side and client, to stand after :func:`embedded_classpath`."""
     libraries = embedded_target().parent / "phoenix" / "target" / "lib"
     if not any(libraries.glob("phoenix-core-server-*.jar")):
-        raise StackError(f"Apache Phoenix's jars are not in {libraries}; run `make phoenix`")
+        raise StackError(f"Apache Phoenix's jars are not in {libraries}; {_build('make phoenix')}")
     return str(libraries / "*")
 
 
@@ -117,7 +124,7 @@ def key_centre_classpath() -> str:
     target = embedded_target().parent / "secured" / "target"
     jar, libraries = target / "lowtide-secured.jar", target / "lib"
     if not jar.is_file() or not any(libraries.glob("kerb-simplekdc-*.jar")):
-        raise StackError(f"the jars of the key distribution centre are not in {target}; run `make secured`")
+        raise StackError(f"the jars of the key distribution centre are not in {target}; {_build('make secured')}")
     return os.pathsep.join([str(jar), str(libraries / "*")])
 
 

@@ -20,15 +20,11 @@ from lowtide.store.direct import DirectConnections
 from lowtide.store.logins import refusal
 from lowtide.store.permissions import denial
 from lowtide.store.state import StateStore
+from lowtide_spark.frames.jars import JARS
 from lowtide_spark.frames.remembered import Remembered
 
 FORMAT = "lowtide"
 AS_CONFIGURED = Rate()
-#: Where executors must find the connector.
-JARS = (
-    "Have its jars where spark.executor.extraClassPath says, on every node; an archive has lowtide-connector.jar and "
-    "lib at its root, with no folder around them"
-)
 #: What the errors of executors have in them somewhere, and what that means for a run.
 _MEANINGS = {
     # What a run has planned lies on its executors, in one copy.

@@ -14,7 +14,7 @@ from lowtide.config import SECURITY, Config
 from lowtide.errors import UsageError
 from lowtide.run import deploy, sparks, tokens
 from lowtide.run.pins import LEGACY, pinned
-from lowtide_spark.frames.connector import JARS, OLDER_JAR
+from lowtide_spark.frames import jars
 from lowtide_spark.frames.remembered import Remembered
 
 
@@ -24,16 +24,20 @@ def session(name: str, config: Config, *, connector: bool = True) -> SparkSessio
     Args:
         name: of the application.
         config: by which executors are let in to HBase (:mod:`lowtide.run.tokens`).
-        connector: whether executors must have the connector; ``lowtide check`` tells by itself where they have not.
+        connector: whether driver and executors must have this version's connector; ``lowtide check`` tells by itself
+            where they have not.
 
     Raises:
-        UsageError: its Spark is not supported, or not that of the package ``pyspark`` or of the executors; they lack
-            the connector; or a setting is not what jobs run with, and stays so.
+        UsageError: its Spark is not supported, or not that of the package ``pyspark`` or of the executors; driver or
+            executors lack the connector, or have another version's; or a setting is not what jobs run with, and stays
+            so.
     """
     check_version(pyspark.__version__, pyspark.__version__)  # before a cluster is asked for anything
     SparkContext._ensure_initialized()  # the JVM of spark-submit, whose settings these are
     conf = SparkConf()
     master = conf.get("spark.master") or ""
+    if connector:
+        check_connector()
     check_login(config, master)
     told = tokens.in_driver(config, master, dict(conf.getAll()))
     spark = SparkSession.builder.appName(name).config(map={**told}).getOrCreate()
@@ -59,6 +63,15 @@ def check_place() -> None:
     deploy.check_driver(dict(SparkConf().getAll()))
 
 
+def check_connector() -> None:
+    """Refuse a driver whose connector is not the one that this version goes with (:mod:`lowtide_spark.frames.jars`).
+
+    Raises:
+        UsageError: says which it is, and what to do.
+    """
+    jars.check_driver(SparkContext._jvm, SparkConf().get("spark.driver.extraClassPath") or "")
+
+
 def check_login(config: Config, master: str) -> None:
     """Refuse a driver without a login where executors are let in by tokens: nobody would give it any, and YARN's client
     asks for many minutes before it says so.
@@ -66,14 +79,11 @@ def check_login(config: Config, master: str) -> None:
     Raises:
         UsageError: says what there is not, and what to do.
     """
-    jvm: Any = SparkContext._jvm
     if not tokens.needs_login(config, master):
         return
-    try:
-        why = tokens.stranger(jvm.lowtide.connector.Logins, os.environ)
-    except TypeError as error:  # to py4j a class that is not there is a package
-        raise UsageError(OLDER_JAR) from error
-    if why:
+    check_connector()
+    jvm: Any = SparkContext._jvm
+    if why := tokens.stranger(jvm.lowtide.connector.Logins, os.environ):
         raise UsageError(*why)
 
 
@@ -114,14 +124,10 @@ def pin(spark: SparkSession) -> None:
         raise UsageError(msg, "Find what sets it in this Spark: a plug-in or an extension")
 
 
-#: What an executor that cannot load it would say is not found; any class of the connector does.
-_CONNECTORS = "lowtide.connector.LowtideSource"
-
-
 def check_executors(spark: SparkSession, *, connector: bool = True) -> None:
-    """Refuse executors that lack the *connector*, or are of another Spark than the driver's, where they are programs of
-    their own: what they make of a plan is not what was tried. Of those that are up one task each is asked, so one that
-    comes later may be missed.
+    """Refuse executors that lack the *connector*, have another version's, or are of another Spark than the driver's,
+    where they are programs of their own: what they make of a plan is not what was tried. Of those that are up one task
+    each is asked, so one that comes later may be missed.
 
     Raises:
         UsageError: names what they are or lack, and what to do.
@@ -131,16 +137,15 @@ def check_executors(spark: SparkSession, *, connector: bool = True) -> None:
     tasks = max(1, spark.sparkContext.defaultParallelism)
     # Evaluated where the task is; SQL's version() is a constant of the driver.
     version = F.reflect(F.lit("org.apache.spark.package"), F.lit("SPARK_VERSION")).alias("version")
-    loads = F.reflect(F.lit("org.apache.spark.util.Utils"), F.lit("classIsLoadable"), F.lit(_CONNECTORS)).alias("loads")
-    asked = spark.range(0, tasks, 1, tasks).select(version, loads).collect()
+    number = jars.asked_of_executors() if connector else F.lit("")
+    asked = spark.range(0, tasks, 1, tasks).select(version, number.alias("connector")).collect()
     others = {row.version for row in asked} - {spark.version}
     if others:
         msg = f"this driver is Spark {spark.version}, and executors are Spark {', '.join(sorted(others))}"
         raise UsageError(msg, "Give both the same: spark.yarn.archive, the workers' installation, or the image")
-    if connector and any(row.loads != "true" for row in asked):
+    if connector:
         found = spark.sparkContext.getConf().get("spark.executor.extraClassPath", "nothing")
-        msg = f"executors lack the connector (ClassNotFoundException: {_CONNECTORS}); their class path is {found}"
-        raise UsageError(msg, JARS)
+        jars.check_executors({row.connector for row in asked}, found)
 
 
 def check_tokens(spark: SparkSession, config: Config) -> None:

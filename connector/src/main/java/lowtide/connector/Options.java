@@ -25,7 +25,7 @@ import org.apache.hadoop.hbase.util.Bytes;
  */
 final class Options implements Serializable {
     private static final long serialVersionUID = 1;
-    private static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
+    static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
             "ranges", "tables", "splitBytes", "rowsPerRange", "endRows", "raw", "allVersions", "traces", "writeId", "pairingLimit",
             "mostShadowStarts",
             "asOf", "hold",

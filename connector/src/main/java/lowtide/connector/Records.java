@@ -28,7 +28,7 @@ final class Records {
     static final byte[] MARK = Bytes.toBytes("mark");
     static final byte[] INTENDED = Bytes.toBytes("intended");
     /** The newest format that is known here, as {@code lowtide.store.rows.FORMAT}. */
-    private static final int FORMAT = 4;
+    private static final int FORMAT = 5;
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private Records() {

@@ -1,13 +1,13 @@
 /**
- * The Spark data source {@code lowtide}. One package on purpose: but for the nine that Spark and Python name, no
+ * The Spark data source {@code lowtide}. One package on purpose: but for the ten that Spark and Python name, no
  * class is public, and nearly every one is used by one of another subject. Packages by subject would make all of them
  * public, and with them every rule about cells. So they are ordered by name, here:
  *
  * <ul>
  * <li><b>The public face.</b> {@link lowtide.connector.LowtideSource}, what Spark finds; {@link
  *     lowtide.connector.Admin}, {@link lowtide.connector.Rows}, {@link lowtide.connector.GatewayCalls},
- *     {@link lowtide.connector.Cluster} and {@link lowtide.connector.Catalog}, what Python calls; {@link
- *     lowtide.connector.Metrics} and {@link lowtide.connector.HasAnyStart}, made by Spark by name.
+ *     {@link lowtide.connector.Cluster}, {@link lowtide.connector.Catalog} and {@link lowtide.connector.Contract}, what
+ *     Python calls; {@link lowtide.connector.Metrics} and {@link lowtide.connector.HasAnyStart}, made by Spark by name.
  * <li><b>Spark's side of a read.</b> {@code Options}, {@code View}, {@code LowtideTable}; {@code CellScanBuilder},
  *     {@code CellScan}, {@code CatalogScan}; {@code Pushdown}, {@code Condition}, {@code LongSet}, {@code RowFilter};
  *     {@code Planner}, {@code Piece}, {@code Bundle}, {@code PieceReaderFactory}, {@code PieceReader}, {@code BundleReader}.

@@ -11,9 +11,16 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.io.Serializable;
+import java.lang.reflect.Field;
 import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.MessageDigest;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -81,6 +88,62 @@ class ContractTest {
             map.put(given.get(i), given.get(i + 1));
         }
         return new Options(map);
+    }
+
+    /** What is agreed on has the number that Python knows, and another one when it changes. */
+    @Test
+    void number() throws Exception {
+        JsonNode contract = VECTORS.path("contract");
+        assertEquals(contract.path("number").intValue(), Contract.number());
+        String surface = surface();
+        byte[] digest = MessageDigest.getInstance("SHA-256").digest(surface.getBytes(StandardCharsets.UTF_8));
+        assertEquals(contract.path("surface").textValue(), Bytes.toHex(digest), () -> "Raise the contract's number,"
+                + " for this is what jar and callers agree on by now:\n" + surface);
+    }
+
+    /** Options, columns, what can be called from Python, and the fields of all that goes from driver to executors. */
+    private static String surface() throws Exception {
+        Set<String> lines = new TreeSet<>();
+        lines.add("options " + Options.NAMES);
+        lines.add("mutations " + MutationWrite.COLUMNS.toDDL());
+        for (View view : View.values()) {
+            lines.add("view " + view + " " + view.schema.toDDL());
+        }
+        Path root = Path.of(Contract.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+        try (Stream<Path> files = Files.list(root.resolve("lowtide").resolve("connector"))) {
+            for (Path file : (Iterable<Path>) files::iterator) {
+                String name = file.getFileName().toString();
+                if (name.endsWith(".class") && !name.equals("package-info.class")) {
+                    add(lines, Class.forName("lowtide.connector." + name.substring(0, name.length() - 6)));
+                }
+            }
+        }
+        return String.join("\n", lines);
+    }
+
+    private static void add(Set<String> lines, Class<?> type) {
+        if (type.isSynthetic()) {
+            return;
+        }
+        if (type.isEnum()) {
+            lines.add(type.getName() + " " + Arrays.toString(type.getEnumConstants()));
+            return;
+        }
+        if (Serializable.class.isAssignableFrom(type)) {
+            for (Field field : type.getDeclaredFields()) {
+                if (!Modifier.isStatic(field.getModifiers()) && !Modifier.isTransient(field.getModifiers())) {
+                    lines.add(type.getName() + " " + field.getGenericType().getTypeName() + " " + field.getName());
+                }
+            }
+        }
+        if (Modifier.isPublic(type.getModifiers())) {
+            for (Method method : type.getDeclaredMethods()) {
+                int modifiers = method.getModifiers();
+                if (Modifier.isPublic(modifiers) && Modifier.isStatic(modifiers)) {
+                    lines.add(method.toGenericString());
+                }
+            }
+        }
     }
 
     /** Tables and families are looked for under the names that the configuration ships. */
