@@ -8,7 +8,7 @@ it again (:mod:`lowtide.health.clocks`). Blocking sensors, triggers and event wa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -151,10 +151,16 @@ class TransactionsSettled(_Reached):
     what: ClassVar[str] = "all transactions are over that began before"
 
     def check(self, config: Config, connection: Any) -> CheckResult:
-        """The settled mark, and the first open entry after it: what the next repair would make of it."""
+        """The settled mark, and the first open entry after it: what the next repair would make of it.
+
+        Nothing is known before a full check has stood behind the mark: an index that was emptied, or made anew, has no
+        open entry either. The first repair that acts makes one.
+        """
         now = hbase_time(config, connection)
         tables = _ledger(config, connection)
         mark = _mark(tables, now)
+        if not mark.full_at:
+            return replace(self.judge(None), text=f"{self.judge(None).text}; {_NO_FULL_CHECK}")
         horizon = now - millis_of(config.ledger.grace)
         found = steps.run(settled.open_entries(mark.mark, max(horizon, mark.mark), limit=1), tables)
         return self.judge(settled.next_mark(mark.mark, horizon, found[0].timestamp if found else None))
@@ -190,6 +196,11 @@ class TransactionsStuck(Condition):
         number = f"more than {self.more_than}" if met else str(found)
         return CheckResult(met, f"{number} transactions older than {self.older_than} are not over", met)
 
+
+_NO_FULL_CHECK = (
+    "no full check stands behind the settled mark, so that the index may lack open transactions: lowtide run "
+    "transaction_repair --execute makes one"
+)
 
 #: How far a transaction is.
 _ORDER = {None: 0, State.INITIAL: 1, State.IN_PROGRESS: 2, State.COMMITTED: 3, State.FINISHED: 4}

@@ -96,7 +96,8 @@ class Tables:
 
         Raises:
             TableError: a table is missing.
-            StoreError: a table has a TTL.
+            StoreError: a table has a TTL; or nobody is written down as the issuer: the index of open transactions was
+                emptied or made anew.
             UsageError: the issuer is another.
         """
         there = self._connection.tables()
@@ -109,7 +110,16 @@ class Tables:
             raise TableError(msg)
         self.check_kept()
         (row,) = self(Read(Table.OPEN, (ISSUER_ROW,)))
-        made_with = row.get("nickname", issuer)
+        made_with = row.get("nickname")
+        if made_with is None:
+            # `lowtide ledger init` writes it before there is a user, and nobody removes it.
+            msg = (
+                f"{self.name(Table.OPEN)} has no row {ISSUER_ROW!r}: the ledger was never made to its end, or the table "
+                "was emptied or made anew, and with it went which transactions are open. See that ledger.issuer is the "
+                f"one that all money came from (it is {issuer!r}), then: lowtide ledger init; then lowtide run "
+                "transaction_repair --full --execute, before any client works"
+            )
+            raise StoreError(msg)
         if made_with != issuer:
             msg = (
                 f"the ledger was made with the issuer {made_with!r}, ledger.issuer is {issuer!r}; set it to "
@@ -387,7 +397,8 @@ def node_on(connections: Any, config: Config, size: int, hook: Hook | None = Non
 
     Raises:
         TableError: the ledger was never made.
-        StoreError: one of its tables has a TTL. It is asked here alone: one that comes later, the jobs notice.
+        StoreError: one of its tables has a TTL. It is asked here alone: one that comes later, the jobs notice. Or the
+            issuer's row is gone.
         UsageError: it was made with another issuer.
     """
     found = Node(config, connections, size, hook)

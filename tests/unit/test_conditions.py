@@ -180,15 +180,28 @@ def test_a_mark_of_a_time_to_come_is_not_trusted(mark: int, at: int, checked_at:
     assert trusted(found, AT) is found
 
 
-def test_a_sensor_believes_no_mark_of_a_time_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes by the index alone then: as far as the oldest entry, or the grace."""
+@pytest.mark.parametrize("ahead", [0, 3_600_000])
+def test_a_sensor_goes_by_no_index_behind_which_no_full_check_stands(
+    monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    """One that was emptied has neither entry nor mark, and one whose mark tells of a time to come has none that can be
+    believed: nothing is settled until a full check began. The next repair that acts makes it.
+    """
     memory, config = opened("ann"), Config()
     now = AT
-    memory.rows[Table.OPEN][SETTLED_ROW] = {"mark": Settled(now + 3_600_000, "fast", now + 3_600_000).encode()}
+    stored = memory.rows[Table.OPEN]
+    if ahead:
+        stored[SETTLED_ROW] = {"mark": Settled(now + ahead, "fast", now, now, now).encode()}
     monkeypatch.setattr("lowtide.health.conditions._ledger", lambda *_: memory)
     monkeypatch.setattr("lowtide.health.conditions.hbase_time", lambda *_: now)
     grace = config.ledger.grace // timedelta(milliseconds=1)
     waiting = TransactionsSettled(past=(EPOCH + timedelta(milliseconds=now - grace - 5)).isoformat())
+    for condition in (waiting, TransactionsSettled(every="1h")):
+        found = condition.check(config, None)
+        assert not found.met
+        assert condition.news(None, found) in ((False, False), (0, False))
+        assert "lowtide run transaction_repair --execute" in found.text
+    stored[SETTLED_ROW] = {"mark": Settled(0, "r", now, now, now).encode()}
     young = TransactionsSettled(past=TIME)
     assert not young.check(config, None).met
     assert waiting.check(config, None).met
