@@ -35,6 +35,7 @@ from lowtide.ledger.model import (
     State,
     Table,
     Transaction,
+    key_shown,
     parse_transaction,
     parse_transaction_id,
     transaction_id,
@@ -61,8 +62,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Rows from *start* to before *stop* (reverse: from *start* down to after *stop*). Answer: pairs of row and
-    cells.
+    """Rows from *start* to before *stop*, or to the table's end where that is empty (reverse: from *start* down to after
+    *stop*). Answer: pairs of row and cells.
     """
 
     table: Table
@@ -375,7 +376,7 @@ def _finished_amount(user: str, id: str, cells: Cells, row: Cells) -> int:
 
 
 def _lone(user: str, id: str) -> str:
-    return f"record {user}/{id} has no transaction; where tables came back from a backup: lowtide ledger mend"
+    return f"record {key_shown(f'{user}/{id}')} has no transaction; where tables came back from a backup: lowtide ledger mend"
 
 
 def side(transaction: Transaction, user: str) -> Record:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lowtide.errors import LedgerError, LowtideError, StoreError, TableError, UsageError
 from lowtide.ledger import keeping, steps
-from lowtide.ledger.model import FAMILY, ISSUER_ROW, Table
+from lowtide.ledger.model import FAMILY, ISSUER_ROW, Table, key_bytes, key_text
 from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Scan, Write
 from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, failures, kept_for, no_answer, pool
 
@@ -75,13 +75,13 @@ class Tables:
     def scan(self, operation: Scan) -> Iterator[tuple[str, dict[str, str]]]:
         """The rows of a scan, one after the other."""
         rows = self._table(operation.table).scan(
-            row_start=operation.start.encode(),
-            row_stop=operation.stop.encode(),
+            row_start=key_bytes(operation.start),
+            row_stop=key_bytes(operation.stop),
             limit=operation.limit,
             reverse=operation.reverse,
             batch_size=min(operation.limit or 1000, 1000),
         )
-        return ((row.decode(errors="backslashreplace"), _cells(cells)) for row, cells in rows)
+        return ((key_text(row), _cells(cells)) for row, cells in rows)
 
     def create(self) -> list[str]:
         """Make the tables that are not there; the names of those made."""
@@ -143,12 +143,12 @@ class Tables:
         return f"{self._prefix}{table}"
 
     def _read(self, operation: Read) -> list[dict[str, str]]:
-        found = self._table(operation.table).rows([row.encode() for row in operation.rows])
-        cells = {row.decode(errors="backslashreplace"): _cells(cells) for row, cells in found}
+        found = self._table(operation.table).rows([key_bytes(row) for row in operation.rows])
+        cells = {key_text(row): _cells(cells) for row, cells in found}
         return [cells.get(row, {}) for row in operation.rows]
 
     def _write(self, operation: Write) -> Any:
-        row = operation.row.encode()
+        row = key_bytes(operation.row)
         if isinstance(operation, CheckAndPut):
             column = _PREFIX + operation.column.encode()
             expected = None if operation.expected is None else operation.expected.encode()
