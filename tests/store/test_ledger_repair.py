@@ -701,6 +701,40 @@ def test_a_record_that_comes_late_to_an_old_transaction_is_named(
         assert run("balances").code == 0
 
 
+def test_a_third_users_record_is_named_before_its_transaction_ends(
+    run: Job, books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would look at it again: the transaction ends after what is written since begins, the record lies before.
+    The same of a record whose transaction is not there yet. The sender's and the recipient's records are in their
+    order.
+    """
+    with books.open() as book:
+        book.add_user("eve")
+        book.transfer("issuer", "ann", 100)
+    assert books.stopped(lambda b: b.transfer("ann", "bob", 7), 13, "after")
+    (entry,) = books.entries()
+    assert run("transaction_repair", "--execute").code == 0, "it is young, and one of its records may be finished"
+    monkeypatch.setattr(money, "SKEW", 0)
+    for id, said in (
+        (entry.id, "is of neither the transaction's sender nor its recipient"),
+        (transaction_id(user_id("ann"), 2), "has no transaction"),
+    ):
+        row = f"{user_id('eve')}/{id}"
+        with raw(books, Table.RECORDS) as table:
+            table.put(row.encode(), {b"l:amount": b"5", b"l:state": b"finished"})
+        before = books.content()
+        outcome = run("transaction_repair", "--execute")
+        assert "transactions" not in outcome.summary["figures"], "no full check"
+        assert outcome.code == 1, "it would count from the end of its transaction on"
+        assert f"record {row} {said}" in outcome.problems
+        assert books.content() == before
+        with raw(books, Table.RECORDS) as table:
+            table.delete(row.encode())
+        assert run("transaction_repair", "--execute", "--full").code == 0
+    assert run("transaction_repair", *NOW).code == 0
+    assert books.balances()[user_id("bob")] == 7
+
+
 def test_money_that_goes_to_another_is_no_balance(run: Job, books: Books) -> None:
     """A credit in a third user's name in place of the recipient's, and a transaction that lost both records: the sums
     are right, the money is not.

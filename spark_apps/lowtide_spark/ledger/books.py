@@ -90,7 +90,7 @@ class Books:
             else:
                 done(result)
 
-    def audit(self, keys: DataFrame, check: Callable[[str, str | None], Program[object]] | None = None) -> list[str]:
+    def audit(self, keys: DataFrame, check: Callable[[str, Any], Program[object]] | None = None) -> list[str]:
         """What *check* says is wrong with transactions that columns alone do not clear.
 
         Args:
