@@ -29,7 +29,8 @@ from conftest import Outcome
 from ledger_kit import Bomb, Books, made
 from lowtide_spark.frames.store import Store
 from lowtide_spark.ledger import listing, money, repair
-from lowtide_spark.ledger.dataframes import LedgerRows
+from lowtide_spark.ledger.books import Books as Books_
+from lowtide_spark.ledger.dataframes import LedgerFrames, LedgerRows
 from lowtide_spark.run import base, oracle
 from lowtide_spark.run import job as lowtide_job
 from typer.testing import CliRunner
@@ -470,6 +471,34 @@ def test_a_full_check_finds_what_lies_below_the_mark(run: Job, books: Books) -> 
     after = mark(books)
     assert after.moved_back_from > high
     assert after.mark >= after.moved_back_from
+
+
+def test_a_full_check_beside_busy_clients_doubts_nothing_of_theirs(
+    run: Job, books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record that was written after the transactions were read has its transaction all the same, however many there
+    are: none is looked at one by one, and the run is green.
+    """
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+    looked: list[Any] = []
+    read, audit = LedgerFrames.records, Books_.audit
+
+    def late(frames: LedgerFrames, *arguments: Any, **named: Any) -> Any:
+        with books.open() as book:
+            book.transfer("ann", "bob", 1)
+        return read(frames, *arguments, **named)
+
+    def counted(these: Books_, keys: Any, *check: Any) -> Any:
+        looked.extend(keys.collect())
+        return audit(these, keys, *check)
+
+    monkeypatch.setattr(LedgerFrames, "records", late)
+    monkeypatch.setattr(Books_, "audit", counted)
+    outcome = run("transaction_repair", "--grace", "0s", "--full")
+    assert (outcome.code, outcome.summary["figures"]["contradictions"]) == (0, 0), outcome.problems
+    assert looked == []
+    assert books.balances()[user_id("bob")] == 2, "before and amid the full check"
 
 
 def test_a_shorter_grace_takes_nothing_from_who_is_about_to_claim(job: Job, books: Books) -> None:
