@@ -354,6 +354,19 @@ def check(condition: Condition, config: Config) -> CheckResult:
         raise no_answer(f"condition {condition.kind!r}", error, then) from error
 
 
+def parse_patience(text: str) -> timedelta:
+    """How long is paused in all between tries at a gateway that does not answer; a try takes its own time besides.
+
+    Raises:
+        UsageError: *text* is no duration.
+    """
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        msg = f"patience: {error}"
+        raise UsageError(msg) from None
+
+
 def pauses(patience: timedelta, most: float = 30.0) -> Iterator[float]:
     """Seconds to wait between tries at a gateway that does not answer: 1, 2, 4 up to *most*, *patience* in all."""
     left, pause = patience.total_seconds(), 1.0

@@ -5,8 +5,8 @@ added to its columns is there because HBase's gateway checks and puts one cell a
 transaction's number with all that it asks for, ``decision`` settles whether it runs. Both are written once, from
 absent.
 
-Every name, value and row here is text; the bytes in HBase are its UTF-8 (of a row that is none: :func:`key_text`). Amounts are whole numbers of the smallest
-unit.
+Every name, value and row here is text; the bytes in HBase are its UTF-8 (of a row that is none: :func:`key_text`).
+Amounts are whole numbers of the smallest unit.
 """
 
 from __future__ import annotations
@@ -186,8 +186,8 @@ def key_bytes(row: str) -> bytes:
 
 
 def key_text(row: bytes) -> str:
-    """A row as text, also one that is no UTF-8, which no client has written. Whoever scans on from it does so from these
-    very bytes: a key that was only made printable may lie before rows that were read already.
+    """A row as text, also one that is no UTF-8, which no client has written: whoever scans on from it must do so from
+    these very bytes, and a key that was only made printable may lie before rows that were read already.
     """
     return row.decode(errors="surrogateescape")
 

@@ -38,6 +38,7 @@ from lowtide.ledger.model import (
     key_shown,
     parse_transaction,
     parse_transaction_id,
+    record_row,
     transaction_id,
     user_id,
 )
@@ -62,8 +63,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Rows from *start* to before *stop*, or to the table's end where that is empty (reverse: from *start* down to after
-    *stop*). Answer: pairs of row and cells.
+    """Rows from *start* to before *stop*, or to the table's end where that is empty (reverse: from *start* down to
+    after *stop*). Answer: pairs of row and cells.
     """
 
     table: Table
@@ -376,7 +377,8 @@ def _finished_amount(user: str, id: str, cells: Cells, row: Cells) -> int:
 
 
 def _lone(user: str, id: str) -> str:
-    return f"record {key_shown(f'{user}/{id}')} has no transaction; where tables came back from a backup: lowtide ledger mend"
+    row = key_shown(record_row(user, id))
+    return f"record {row} has no transaction; where tables came back from a backup: lowtide ledger mend"
 
 
 def side(transaction: Transaction, user: str) -> Record:

@@ -114,9 +114,9 @@ class Tables:
         if made_with is None:
             # `lowtide ledger init` writes it before there is a user, and nobody removes it.
             msg = (
-                f"{self.name(Table.OPEN)} has no row {ISSUER_ROW!r}: the ledger was never made to its end, or the table "
-                "was emptied or made anew, and with it went which transactions are open. See that ledger.issuer is the "
-                f"one that all money came from (it is {issuer!r}), then: lowtide ledger init; then lowtide run "
+                f"{self.name(Table.OPEN)} has no row {ISSUER_ROW!r}: the ledger was never made to its end, or the "
+                "table was emptied or made anew, and with it went which transactions are open. See that ledger.issuer "
+                f"is the one that all money came from (it is {issuer!r}), then: lowtide ledger init; then lowtide run "
                 "transaction_repair --full --execute, before any client works"
             )
             raise StoreError(msg)

@@ -550,9 +550,9 @@ def test_a_transaction_from_a_fast_clock_does_not_wait_for_its_time(run: Job, bo
 
 @pytest.mark.parametrize("lost", [False, True], ids=["entries", "entries lost"])
 def test_a_scheduled_run_ends_a_transaction_from_a_fast_clock(run: Job, books: Books, lost: bool) -> None:
-    """Airflow gives each the end of its interval, before which no such transaction will ever lie: it is ended by HBase's
-    clock, also by the full check that gives it back its entry. What HBase wrote after that end is left, as it is by a
-    backfill, whose interval has a beginning.
+    """Airflow gives each the end of its interval, before which no such transaction will ever lie: it is ended by
+    HBase's clock, also by the full check that gives it back its entry. What HBase wrote after that end is left, as it
+    is by a backfill, whose interval has a beginning.
     """
     with books.open() as book:
         book.transfer("issuer", "ann", 100)

@@ -68,8 +68,8 @@ def test_a_repair_does_not_move_the_mark_over_what_another_found_behind_it() -> 
 
 
 def test_a_check_of_many_that_are_right_finds_nothing_wrong() -> None:
-    """After a repair of more transactions than were ever expected each is checked by itself, and none is wrong money; of
-    wrong ones so many are told as a driver holds.
+    """After a repair of more transactions than were ever expected each is checked by itself, and none is wrong
+    money; of wrong ones so many are told as a driver holds.
     """
     memory = opened("ann", "bob", money=10)
     paid = steps.run(transfer(request("ann", "bob", 1)), memory).id

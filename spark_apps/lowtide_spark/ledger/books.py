@@ -91,8 +91,8 @@ class Books:
                 done(result)
 
     def audit(self, keys: DataFrame, check: Callable[[str, Any], Program[object]] | None = None) -> list[str]:
-        """What *check* says is wrong with transactions that columns alone do not clear: all of them, however many. After a
-        repair of many they are as many, and nothing is wrong with any.
+        """What *check* says is wrong with transactions that columns alone do not clear: all of them, however many.
+        After a repair of many they are as many, and nothing is wrong with any.
 
         Args:
             keys: ``key`` and ``user`` (null: any) of each.
