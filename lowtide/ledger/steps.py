@@ -367,7 +367,7 @@ def _finished(user: str) -> Program[tuple[int, int]]:
 
 def _finished_amount(user: str, id: str, cells: Cells, row: Cells) -> int:
     if not row:
-        raise ContradictionError(_lone(user, id))
+        raise ContradictionError(lone(user, id))
     transaction = parse_transaction(id, row)
     if transaction.state is not State.FINISHED:
         return 0
@@ -376,7 +376,8 @@ def _finished_amount(user: str, id: str, cells: Cells, row: Cells) -> int:
     return record.amount
 
 
-def _lone(user: str, id: str) -> str:
+def lone(user: str, id: str) -> str:
+    """What is wrong with a record whose transaction is not there."""
     row = key_shown(record_row(user, id))
     return f"record {row} has no transaction; where tables came back from a backup: lowtide ledger mend"
 
@@ -507,7 +508,7 @@ def audit(id: str, user: str | None = None) -> Program[Transaction]:
     """
     (row,) = yield Read(Table.TRANSACTIONS, (id,))
     if not row:
-        raise ContradictionError(_lone(user, id) if user else f"transaction {id} is gone")
+        raise ContradictionError(lone(user, id) if user else f"transaction {id} is gone")
     observed = yield from with_records(Observed(id, row))
     transaction = parse_transaction(id, observed.row)
     if user:

@@ -734,7 +734,7 @@ def test_a_third_users_record_is_named_before_its_transaction_ends(
     run: Job, books: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody would look at it again: the transaction ends after what is written since begins, the record lies before.
-    The same of a record whose transaction is not there yet. The sender's and the recipient's records are in their
+    A record whose transaction is not there yet is named too. The sender's and the recipient's records are in their
     order.
     """
     with books.open() as book:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -86,25 +88,33 @@ def _later_records(books: Books, moving: DataFrame, since: int, until: int) -> l
 
     One of a transaction that was finished before is nobody's to write any more. A third user's is nobody's to write at
     all, however far the transaction is: it would count in his balance from its end on, and no later check of what was
-    written since sees it again.
+    written since sees it again. Whose one is that has no transaction yet cannot be told; it moves no money, and is a
+    problem of the run.
     """
     written = books.frames.records(("amount", "state"), since, until)
     # Of an amount that alone was changed, the state was written earlier.
     counting = written.where(F.col("state").isNull() | (F.col("state") == RecordState.FINISHED.value))
     known = moving.select(F.col("key").alias("transaction"))
     later = counting.join(known, "transaction", "left_anti")
-    return books.audit(later.select(F.col("transaction").alias("key"), "user"), _audited_of_its_time)
+    lone: list[str] = []
+    wrong = books.audit(later.select(F.col("transaction").alias("key"), "user"), partial(_audited_of_its_time, lone))
+    for text in lone[:MOST_NAMED]:
+        books.problem(text)
+    return wrong
 
 
-def _audited_of_its_time(id: str, user: str) -> Program[object]:
-    """The audit of a transaction that is finished; of any other, that *user* has a part in it."""
+def _audited_of_its_time(lone: list[str], id: str, user: str) -> Program[object]:
+    """The audit of a transaction that is finished; of any other, that *user* has a part in it. *lone* is told of none."""
     try:
         parse_transaction_id(id)
     except UsageError:
         return None  # no transaction has it: it moves no money, and the full check names it
     (row,) = yield Read(Table.TRANSACTIONS, (id,))
-    if not row or row.get("state") == State.FINISHED:
+    if row.get("state") == State.FINISHED:
         return (yield from audited(id, user))
+    if not row:
+        lone.append(steps.lone(user, id))
+        return None
     try:
         transaction = parse_transaction(id, row)
     except ContradictionError:
