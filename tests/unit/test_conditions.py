@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from lowtide.config import Config
-from lowtide.errors import StoreError, UsageError
+from lowtide.errors import FormatError, StoreError, UsageError
 from lowtide.health.conditions import (
     CONDITIONS,
     CommitTableLarger,
@@ -151,7 +151,6 @@ def test_the_mark_is_read_as_it_was_written() -> None:
         '{"mark":null}',
         '{"mark":true}',
         '{"run":5}',
-        '{"marks":5}',
         '{"mark":-1}',
         '{"at":253402300800000}',
     ],
@@ -160,6 +159,16 @@ def test_a_mark_that_is_none_is_named(text: str) -> None:
     """What nobody can compare with a time does not get so far."""
     with pytest.raises(ContradictionError, match=r"malformed.*remove row 'settled'"):
         Settled.decode(text)
+
+
+def test_a_mark_of_a_newer_version_is_not_to_be_removed() -> None:
+    """Its new parts may be alarms; what is damaged says what goes with it."""
+    newer = Settled(5, "run").encode().replace("{", '{"audited_at":7,', 1)
+    with pytest.raises(FormatError, match=r"has audited_at: a newer Lowtide wrote it\. Upgrade") as refused:
+        Settled.decode(newer)
+    assert "remove" not in str(refused.value)
+    with pytest.raises(ContradictionError, match=r"\(finished\).*\(wrong_at\)"):
+        Settled.decode('{"mark":-1,"wrong_at":5}')
 
 
 _TIMES = st.integers(0, 2 * AT)
