@@ -7,8 +7,9 @@ from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from lowtide_spark.ledger import settled_mark
-from lowtide_spark.ledger.books import Books
+from lowtide_spark.ledger.books import Books, audited
 
 from lowtide.ledger import steps
 from lowtide.ledger.model import SETTLED_ROW, ContradictionError, Entry, Table, transaction_id, user_id
@@ -85,6 +86,19 @@ def test_a_check_of_many_that_are_right_finds_nothing_wrong() -> None:
 
     assert books.audit(keys(paid), _glance) == []
     assert len(books.audit(keys("none"), _glance)) in range(100_001, 110_000)
+
+
+@pytest.mark.parametrize(
+    ("id", "user", "said"),
+    [
+        ("", "garbage", "record garbage/: a transaction's id is"),
+        ("x", None, "row x of transactions: a transaction's id"),
+    ],
+)
+def test_what_names_no_transaction_is_told_with_its_row(id: str, user: str | None, said: str) -> None:
+    """The id alone, which may be empty, leads nobody to it."""
+    with pytest.raises(ContradictionError, match=said):
+        steps.run(audited(id, user), opened("ann"))
 
 
 def _glance(id: str, _: str | None) -> Program[None]:

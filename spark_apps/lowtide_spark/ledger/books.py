@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from lowtide.errors import LowtideError, StoreError, UsageError
 from lowtide.ledger import settled, steps
-from lowtide.ledger.model import ContradictionError, Table, parse_transaction_id, user_id
+from lowtide.ledger.model import ContradictionError, Table, parse_transaction_id, record_row, user_id
 from lowtide.ledger.settled import Settled
 from lowtide.ledger.steps import Program
 from lowtide.ledger.store import Node
@@ -136,5 +136,6 @@ def audited(id: str, user: str | None) -> Program[object]:
     try:
         parse_transaction_id(id)
     except UsageError as error:
-        raise ContradictionError(str(error)) from None
+        where = f"row {id} of {Table.TRANSACTIONS}" if user is None else f"record {record_row(user, id)}"
+        raise ContradictionError(f"{where}: {error}") from None
     return (yield from steps.audit(id, user))
