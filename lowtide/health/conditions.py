@@ -168,7 +168,11 @@ class TransactionsSettled(_Reached):
 
 @dataclass(frozen=True)
 class TransactionsStuck(Condition):
-    """More than *more_than* transactions of the ledger began *older_than* ago or earlier, and are not over."""
+    """More than *more_than* entries in the index of open transactions are *older_than* old, or older.
+
+    Nearly all are of transactions that are not over. Some may be of a client that stopped before it claimed a number,
+    or between a transaction's end and the entry's: a repair takes these away.
+    """
 
     older_than: str = "15m"
     more_than: int = 0
@@ -194,7 +198,8 @@ class TransactionsStuck(Condition):
         """*found*: how many, counted up to one more than the limit."""
         met = found > self.more_than
         number = f"more than {self.more_than}" if met else str(found)
-        return CheckResult(met, f"{number} transactions older than {self.older_than} are not over", met)
+        what = f"{number} entries of the index of open transactions are older than {self.older_than}"
+        return CheckResult(met, f"{what}: perhaps a few of these claimed nothing, or are over", met)
 
 
 _NO_FULL_CHECK = (
@@ -376,8 +381,9 @@ def pauses(patience: timedelta, most: float = 30.0) -> Iterator[float]:
 
 
 def _ledger(config: Config, connection: Any) -> Tables:
-    """The ledger's tables, none of which loses rows: what expired would count as over."""
+    """The ledger's tables, all of which are there, and none of which loses rows: what expired would count as over."""
     tables = Tables(connection, config.ledger.prefix)
+    tables.check_there()
     tables.check_kept()
     return tables
 

@@ -100,14 +100,7 @@ class Tables:
                 emptied or made anew.
             UsageError: the issuer is another.
         """
-        there = self._connection.tables()
-        missing = [name for name in map(self.name, Table) if name.encode() not in there]
-        if missing:
-            msg = (
-                f"the ledger has no table {', '.join(missing)}; make it with: lowtide ledger init (or set "
-                "ledger.prefix)"
-            )
-            raise TableError(msg)
+        self.check_there()
         self.check_kept()
         (row,) = self(Read(Table.OPEN, (ISSUER_ROW,)))
         made_with = row.get("nickname")
@@ -126,6 +119,21 @@ class Tables:
                 f"{made_with!r} on every node"
             )
             raise UsageError(msg)
+
+    def check_there(self) -> None:
+        """Refuse a ledger that was never made, or is looked for under another prefix.
+
+        Raises:
+            TableError: a table is missing.
+        """
+        there = self._connection.tables()
+        missing = [name for name in map(self.name, Table) if name.encode() not in there]
+        if missing:
+            msg = (
+                f"the ledger has no table {', '.join(missing)}; make it with: lowtide ledger init (or set "
+                "ledger.prefix; an Airflow connection's extra has it as table_prefix)"
+            )
+            raise TableError(msg)
 
     def check_kept(self) -> None:
         """Refuse to go by rows that vanish by themselves. One question a table; it does not tell of durability.
