@@ -104,7 +104,7 @@ def _later_records(books: Books, moving: DataFrame, since: int, until: int) -> l
 
 
 def _audited_of_its_time(lone: list[str], id: str, user: str) -> Program[object]:
-    """The audit of a transaction that is finished; of any other, that *user* has a part in it. *lone* is told of none."""
+    """The audit of a transaction that is finished; of any other, that *user* has a part in it; *lone* hears of none."""
     try:
         parse_transaction_id(id)
     except UsageError:
