@@ -199,7 +199,8 @@ class TransactionsStuck(Condition):
         met = found > self.more_than
         number = f"more than {self.more_than}" if met else str(found)
         what = f"{number} entries of the index of open transactions are older than {self.older_than}"
-        return CheckResult(met, f"{what}: perhaps a few of these claimed nothing, or are over", met)
+        few = "; a few of them may have claimed nothing, or be over" if found else ""
+        return CheckResult(met, f"{what}{few}", met)
 
 
 _NO_FULL_CHECK = (

@@ -105,6 +105,9 @@ def test_a_watcher_tells_when_a_count_is_passed_and_again_after_it_fell() -> Non
         if event:
             events.append(number)
     assert events == [0, 4, 6]
+    assert condition.judge(0).text == "0 entries of the index of open transactions are older than 15m"
+    assert "more than 2 entries" in condition.judge(3).text
+    assert "may have claimed nothing, or be over" in condition.judge(3).text
     assert CommitTableLarger(than=2).judge(3).met
     assert not CommitTableLarger(than=2).judge(2).met
 
