@@ -8,7 +8,7 @@ it again (:mod:`lowtide.health.clocks`). Blocking sensors, triggers and event wa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -151,10 +151,16 @@ class TransactionsSettled(_Reached):
     what: ClassVar[str] = "all transactions are over that began before"
 
     def check(self, config: Config, connection: Any) -> CheckResult:
-        """The settled mark, and the first open entry after it: what the next repair would make of it."""
+        """The settled mark, and the first open entry after it: what the next repair would make of it.
+
+        Nothing is known before a full check has stood behind the mark: an index that was emptied, or made anew, has no
+        open entry either. The first repair that acts makes one.
+        """
         now = hbase_time(config, connection)
         tables = _ledger(config, connection)
         mark = _mark(tables, now)
+        if not mark.full_at:
+            return replace(self.judge(None), text=f"{self.judge(None).text}; {_NO_FULL_CHECK}")
         horizon = now - millis_of(config.ledger.grace)
         found = steps.run(settled.open_entries(mark.mark, max(horizon, mark.mark), limit=1), tables)
         return self.judge(settled.next_mark(mark.mark, horizon, found[0].timestamp if found else None))
@@ -162,7 +168,11 @@ class TransactionsSettled(_Reached):
 
 @dataclass(frozen=True)
 class TransactionsStuck(Condition):
-    """More than *more_than* transactions of the ledger began *older_than* ago or earlier, and are not over."""
+    """More than *more_than* entries in the index of open transactions are *older_than* old, or older.
+
+    Nearly all are of transactions that are not over. Some may be of a client that stopped before it claimed a number,
+    or between a transaction's end and the entry's: a repair takes these away.
+    """
 
     older_than: str = "15m"
     more_than: int = 0
@@ -188,8 +198,15 @@ class TransactionsStuck(Condition):
         """*found*: how many, counted up to one more than the limit."""
         met = found > self.more_than
         number = f"more than {self.more_than}" if met else str(found)
-        return CheckResult(met, f"{number} transactions older than {self.older_than} are not over", met)
+        what = f"{number} entries of the index of open transactions are older than {self.older_than}"
+        few = "; a few of them may have claimed nothing, or be over" if found else ""
+        return CheckResult(met, f"{what}{few}", met)
 
+
+_NO_FULL_CHECK = (
+    "no full check stands behind the settled mark, so that the index may lack open transactions: lowtide run "
+    "transaction_repair --execute makes one"
+)
 
 #: How far a transaction is.
 _ORDER = {None: 0, State.INITIAL: 1, State.IN_PROGRESS: 2, State.COMMITTED: 3, State.FINISHED: 4}
@@ -343,6 +360,19 @@ def check(condition: Condition, config: Config) -> CheckResult:
         raise no_answer(f"condition {condition.kind!r}", error, then) from error
 
 
+def parse_patience(text: str) -> timedelta:
+    """How long is paused in all between tries at a gateway that does not answer; a try takes its own time besides.
+
+    Raises:
+        UsageError: *text* is no duration.
+    """
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        msg = f"patience: {error}"
+        raise UsageError(msg) from None
+
+
 def pauses(patience: timedelta, most: float = 30.0) -> Iterator[float]:
     """Seconds to wait between tries at a gateway that does not answer: 1, 2, 4 up to *most*, *patience* in all."""
     left, pause = patience.total_seconds(), 1.0
@@ -352,8 +382,9 @@ def pauses(patience: timedelta, most: float = 30.0) -> Iterator[float]:
 
 
 def _ledger(config: Config, connection: Any) -> Tables:
-    """The ledger's tables, none of which loses rows: what expired would count as over."""
+    """The ledger's tables, all of which are there, and none of which loses rows: what expired would count as over."""
     tables = Tables(connection, config.ledger.prefix)
+    tables.check_there()
     tables.check_kept()
     return tables
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from lowtide.health.reading import Reading
 from lowtide.ledger.settled import money_figures, whole
-from lowtide.values.clock import from_millis
+from lowtide.values.clock import from_millis, millis
 from lowtide.values.text import age_text, moment_text
 
 JOB = "transaction_repair"
@@ -33,6 +33,12 @@ class Repair:
     dropped: int
     checked: int | None
     wrong: int | None
+    #: The times [from, to), ms, whose open transactions it went through; none where it did not get so far.
+    intervals: tuple[tuple[int, int], ...] = ()
+
+    def looked_at(self, began: datetime) -> bool:
+        """Whether it tried to end what began then."""
+        return self.execute and any(start <= millis(began) < end for start, end in self.intervals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,8 @@ def parse_repair(run: Mapping[str, Any]) -> Repair:
     done = totals.get("finished", 0), totals.get("dropped", 0)
     figures = run.get("figures", {})
     full = whole(figures)
-    return Repair(run["run"], started, run["execute"], run["state"], full, *done, *money_figures(figures))
+    intervals = tuple((start, end) for table in run["tables"] for start, end in table["intervals"])
+    return Repair(run["run"], started, run["execute"], run["state"], full, *done, *money_figures(figures), intervals)
 
 
 def uncleared(repairs: Iterable[Repair]) -> list[Repair]:

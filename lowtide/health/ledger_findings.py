@@ -83,7 +83,7 @@ def unsettled(reading: Reading, config: Config) -> Iterator[Finding]:
             Cause.NEVER_REPAIRED,
             Severity.WARNING if s.stuck else Severity.NOTE,
             "No transaction of the ledger is known to be over",
-            f"{JOB} never acted{_and_stuck(s)}{so}",
+            f"{_anew(s, reading)}{_and_stuck(s)}{so}",
             "Repair" + (", and set its mode to execute to have that done by itself" if dry else ""),
             (_REPAIR,),
             s.oldest,
@@ -94,23 +94,41 @@ def unsettled(reading: Reading, config: Config) -> Iterator[Finding]:
         yield _unsettled(s, reading, config, so, setting)
 
 
+def _anew(s: LedgerStatus, reading: Reading) -> str:
+    """Why there is no settled mark."""
+    acted = s.repaired or next((repair.started for repair in repairs(reading) if repair.execute), None)
+    if acted is None:
+        return f"{JOB} never acted"
+    return (
+        f"{JOB} acted last at {moment_text(acted)}, and the settled mark has not moved since it began anew: after "
+        "lowtide ledger mend, or where somebody took it off"
+    )
+
+
 def _unsettled(s: LedgerStatus, reading: Reading, config: Config, so: str, setting: str | None) -> Finding:
     what = f"The transactions of the ledger are over up to {moment_text(s.settled)} only"
     severity = Severity.ALARM if s.behind >= config.health.stuck_after else Severity.WARNING
-    tried = s.oldest is not None and s.repaired is not None and s.repaired - config.ledger.grace > s.oldest
-    if tried:
+    oldest = s.oldest
+    # By the runs: the mark's own time is moved by those of other intervals too.
+    tried = next((r for r in repairs(reading) if r.looked_at(oldest)), None) if oldest is not None else None
+    if tried is not None:
         return Finding(
             Cause.UNSETTLED,
             severity,
             what,
-            f"{stuck_text(s)} that began at {moment_text(s.oldest)} or later cannot be ended, as a repair found at "
-            f"{moment_text(s.repaired)}",
+            f"{stuck_text(s)} that began at {moment_text(oldest)} or later cannot be ended, as a repair found at "
+            f"{moment_text(tried.started)}",
             "Do what the problems of the last repair say, then repair with a full check",
             (_RUNS, _FULL),
             s.settled,
             _tables(config),
         )
-    last = f"has not acted for {age_text(reading.at - s.repaired)}" if s.repaired else "never acted"
+    if s.repaired is None:
+        last = "never acted"
+    elif oldest is not None and s.repaired - config.ledger.grace > oldest:
+        last = f"acted last at {moment_text(s.repaired)}, and none of its runs that were read went so far back"
+    else:
+        last = f"has not acted for {age_text(reading.at - s.repaired)}"
     return Finding(
         Cause.UNSETTLED,
         severity,

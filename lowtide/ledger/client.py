@@ -110,7 +110,7 @@ def ledger(config: Config, hook: Hook | None = None, size: int | None = None) ->
     Raises:
         GatewayError: the gateway does not answer.
         TableError: the ledger was never made.
-        StoreError: one of its tables loses rows (TTL).
+        StoreError: one of its tables loses rows (TTL), or has lost the issuer's row.
     """
     with node(config, hook, size) as found:
         yield Ledger(found)

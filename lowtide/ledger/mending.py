@@ -25,6 +25,7 @@ from lowtide.ledger.model import (
     State,
     Table,
     Transaction,
+    key_shown,
     parse_transaction,
     record_row,
 )
@@ -34,8 +35,8 @@ from lowtide.ledger.steps import CheckAndPut, Observed, Program, Put, Read, Remo
 #: The state of a record that is being set right.
 _HELD = "being mended"
 _MOST_TRIES = 10
-#: After all rows whose keys are text that clients write.
-_END = "~"
+#: To the table's end: a key that is no text of clients may lie anywhere.
+_END = ""
 _PAGE = steps.RECORDS_A_PAGE
 #: The states that records may have beside their transaction's; beside any other there is none.
 _BESIDE: dict[State | None, tuple[RecordState | None, ...]] = {
@@ -239,13 +240,16 @@ def _records(found: Survey, suspects: dict[tuple[str, str], None], issuer: str) 
 
 
 def _named(found: Survey, rows: Iterable[tuple[str, Cells]]) -> Iterator[tuple[str, str, Cells]]:
-    """User, transaction and cells of records. A row that names no transaction is left: HBase takes no empty key."""
+    """User, transaction and cells of records. A row that names no transaction is left, as HBase takes no empty key; so
+    is one that is no text, which no client wrote.
+    """
     for row, cells in rows:
         user, _, id = row.partition("/")
-        if id:
+        if id and key_shown(row) == row:
             yield user, id, cells
         else:
-            _leave(found, f"record {row} is none: its row names no transaction, as USER/TRANSACTION does; remove it")
+            why = "its row is no text" if id else "its row names no transaction, as USER/TRANSACTION does"
+            _leave(found, f"record {key_shown(row)} is none: {why}; remove it")
 
 
 def _parsed(found: Survey, rows: Iterable[tuple[str, Cells]]) -> Iterator[Transaction]:

@@ -5,8 +5,8 @@ added to its columns is there because HBase's gateway checks and puts one cell a
 transaction's number with all that it asks for, ``decision`` settles whether it runs. Both are written once, from
 absent.
 
-Every name, value and row here is text; the bytes in HBase are its UTF-8. Amounts are whole numbers of the smallest
-unit.
+Every name, value and row here is text; the bytes in HBase are its UTF-8 (of a row that is none: :func:`key_text`).
+Amounts are whole numbers of the smallest unit.
 """
 
 from __future__ import annotations
@@ -178,6 +178,23 @@ class Entry:
             msg = f"the row {row!r} of {Table.OPEN} is no entry of an open transaction; remove it if nobody knows it"
             raise ContradictionError(msg)
         return cls(int(found[1]), found[2], found[3])
+
+
+def key_bytes(row: str) -> bytes:
+    """A row as it stands in HBase; the way back from :func:`key_text`, byte by byte."""
+    return row.encode(errors="surrogateescape")
+
+
+def key_text(row: bytes) -> str:
+    """A row as text, also one that is no UTF-8, which no client has written: whoever scans on from it must do so from
+    these very bytes, and a key that was only made printable may lie before rows that were read already.
+    """
+    return row.decode(errors="surrogateescape")
+
+
+def key_shown(row: str) -> str:
+    """A row for people: what of it is no UTF-8 as ``\\xff``."""
+    return key_bytes(row).decode(errors="backslashreplace")
 
 
 def entry_bound(millis: int) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 
+from lowtide.errors import FormatError
 from lowtide.ledger.model import SETTLED_ROW, ContradictionError, Entry, Table, entry_bound
 from lowtide.ledger.steps import CheckAndPut, Program, Read, Scan
 
@@ -60,12 +61,17 @@ class Settled:
         """The mark in a cell; a mark of 0 where there is none.
 
         Raises:
+            FormatError: it has parts that this version does not know.
             ContradictionError: the value is malformed.
         """
         if text is None:
             return cls()
         try:
-            found = cls(**json.loads(text))
+            parts = json.loads(text)
+            if newer := sorted(set(parts) - {each.name for each in fields(cls)} if isinstance(parts, dict) else ()):
+                fact = f"the settled mark in {Table.OPEN} has {', '.join(newer)}: a newer Lowtide wrote it"
+                raise FormatError(fact, "Upgrade it on this machine; nothing was done, and the row is to stay")
+            found = cls(**parts)
             for name, value in asdict(found).items():
                 if type(value) is not type(getattr(cls(), name)) or (
                     isinstance(value, int) and not 0 <= value <= _LAST
@@ -74,8 +80,10 @@ class Settled:
                     raise ValueError(msg)
         except (ValueError, TypeError) as error:
             msg = (
-                f"the settled mark in {Table.OPEN} is malformed ({error}); remove row {SETTLED_ROW!r}, and the "
-                "next repair makes it anew"
+                f"the settled mark in {Table.OPEN} is malformed ({error}); remove row {SETTLED_ROW!r}, and the next "
+                "repair makes it anew, with a full check. What nobody knows then: how many finished transactions there "
+                "were (finished), by which a loss is noticed, and that a repair found wrong money (wrong_at): note "
+                "what of that can still be read"
             )
             raise ContradictionError(msg) from None
         return found

@@ -35,8 +35,10 @@ from lowtide.ledger.model import (
     State,
     Table,
     Transaction,
+    key_shown,
     parse_transaction,
     parse_transaction_id,
+    record_row,
     transaction_id,
     user_id,
 )
@@ -61,8 +63,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Rows from *start* to before *stop* (reverse: from *start* down to after *stop*). Answer: pairs of row and
-    cells.
+    """Rows from *start* to before *stop*, or to the table's end where that is empty (reverse: from *start* down to
+    after *stop*). Answer: pairs of row and cells.
     """
 
     table: Table
@@ -365,7 +367,7 @@ def _finished(user: str) -> Program[tuple[int, int]]:
 
 def _finished_amount(user: str, id: str, cells: Cells, row: Cells) -> int:
     if not row:
-        raise ContradictionError(_lone(user, id))
+        raise ContradictionError(lone(user, id))
     transaction = parse_transaction(id, row)
     if transaction.state is not State.FINISHED:
         return 0
@@ -374,8 +376,10 @@ def _finished_amount(user: str, id: str, cells: Cells, row: Cells) -> int:
     return record.amount
 
 
-def _lone(user: str, id: str) -> str:
-    return f"record {user}/{id} has no transaction; where tables came back from a backup: lowtide ledger mend"
+def lone(user: str, id: str) -> str:
+    """What is wrong with a record whose transaction is not there."""
+    row = key_shown(record_row(user, id))
+    return f"record {row} has no transaction; where tables came back from a backup: lowtide ledger mend"
 
 
 def side(transaction: Transaction, user: str) -> Record:
@@ -504,7 +508,7 @@ def audit(id: str, user: str | None = None) -> Program[Transaction]:
     """
     (row,) = yield Read(Table.TRANSACTIONS, (id,))
     if not row:
-        raise ContradictionError(_lone(user, id) if user else f"transaction {id} is gone")
+        raise ContradictionError(lone(user, id) if user else f"transaction {id} is gone")
     observed = yield from with_records(Observed(id, row))
     transaction = parse_transaction(id, observed.row)
     if user:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lowtide.errors import LedgerError, LowtideError, StoreError, TableError, UsageError
 from lowtide.ledger import keeping, steps
-from lowtide.ledger.model import FAMILY, ISSUER_ROW, Table
+from lowtide.ledger.model import FAMILY, ISSUER_ROW, Table, key_bytes, key_text
 from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Scan, Write
 from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, failures, kept_for, no_answer, pool
 
@@ -75,13 +75,13 @@ class Tables:
     def scan(self, operation: Scan) -> Iterator[tuple[str, dict[str, str]]]:
         """The rows of a scan, one after the other."""
         rows = self._table(operation.table).scan(
-            row_start=operation.start.encode(),
-            row_stop=operation.stop.encode(),
+            row_start=key_bytes(operation.start),
+            row_stop=key_bytes(operation.stop),
             limit=operation.limit,
             reverse=operation.reverse,
             batch_size=min(operation.limit or 1000, 1000),
         )
-        return ((row.decode(errors="backslashreplace"), _cells(cells)) for row, cells in rows)
+        return ((key_text(row), _cells(cells)) for row, cells in rows)
 
     def create(self) -> list[str]:
         """Make the tables that are not there; the names of those made."""
@@ -96,26 +96,44 @@ class Tables:
 
         Raises:
             TableError: a table is missing.
-            StoreError: a table has a TTL.
+            StoreError: a table has a TTL; or nobody is written down as the issuer: the index of open transactions was
+                emptied or made anew.
             UsageError: the issuer is another.
         """
-        there = self._connection.tables()
-        missing = [name for name in map(self.name, Table) if name.encode() not in there]
-        if missing:
-            msg = (
-                f"the ledger has no table {', '.join(missing)}; make it with: lowtide ledger init (or set "
-                "ledger.prefix)"
-            )
-            raise TableError(msg)
+        self.check_there()
         self.check_kept()
         (row,) = self(Read(Table.OPEN, (ISSUER_ROW,)))
-        made_with = row.get("nickname", issuer)
+        made_with = row.get("nickname")
+        if made_with is None:
+            # `lowtide ledger init` writes it before there is a user, and nobody removes it.
+            msg = (
+                f"{self.name(Table.OPEN)} has no row {ISSUER_ROW!r}: the ledger was never made to its end, or the "
+                "table was emptied or made anew, and with it went which transactions are open. See that ledger.issuer "
+                f"is the one that all money came from (it is {issuer!r}), then: lowtide ledger init; then lowtide run "
+                "transaction_repair --full --execute, before any client works"
+            )
+            raise StoreError(msg)
         if made_with != issuer:
             msg = (
                 f"the ledger was made with the issuer {made_with!r}, ledger.issuer is {issuer!r}; set it to "
                 f"{made_with!r} on every node"
             )
             raise UsageError(msg)
+
+    def check_there(self) -> None:
+        """Refuse a ledger that was never made, or is looked for under another prefix.
+
+        Raises:
+            TableError: a table is missing.
+        """
+        there = self._connection.tables()
+        missing = [name for name in map(self.name, Table) if name.encode() not in there]
+        if missing:
+            msg = (
+                f"the ledger has no table {', '.join(missing)}; make it with: lowtide ledger init (or set "
+                "ledger.prefix; an Airflow connection's extra has it as table_prefix)"
+            )
+            raise TableError(msg)
 
     def check_kept(self) -> None:
         """Refuse to go by rows that vanish by themselves. One question a table; it does not tell of durability.
@@ -133,12 +151,12 @@ class Tables:
         return f"{self._prefix}{table}"
 
     def _read(self, operation: Read) -> list[dict[str, str]]:
-        found = self._table(operation.table).rows([row.encode() for row in operation.rows])
-        cells = {row.decode(errors="backslashreplace"): _cells(cells) for row, cells in found}
+        found = self._table(operation.table).rows([key_bytes(row) for row in operation.rows])
+        cells = {key_text(row): _cells(cells) for row, cells in found}
         return [cells.get(row, {}) for row in operation.rows]
 
     def _write(self, operation: Write) -> Any:
-        row = operation.row.encode()
+        row = key_bytes(operation.row)
         if isinstance(operation, CheckAndPut):
             column = _PREFIX + operation.column.encode()
             expected = None if operation.expected is None else operation.expected.encode()
@@ -387,7 +405,8 @@ def node_on(connections: Any, config: Config, size: int, hook: Hook | None = Non
 
     Raises:
         TableError: the ledger was never made.
-        StoreError: one of its tables has a TTL. It is asked here alone: one that comes later, the jobs notice.
+        StoreError: one of its tables has a TTL. It is asked here alone: one that comes later, the jobs notice. Or the
+            issuer's row is gone.
         UsageError: it was made with another issuer.
     """
     found = Node(config, connections, size, hook)

@@ -66,25 +66,29 @@ class HBaseHook(BaseHook):
     def config(self) -> Config:
         """The store's configuration with the connection laid over it. For tasks; the loop of a triggerer takes
         :meth:`aconfig`.
+
+        Raises:
+            UsageError: there is no such connection, or it cannot be meant.
         """
         try:
-            return _laid_over(self.get_connection(self.hbase_conn_id))
-        except AirflowNotFoundException:
-            if self.hbase_conn_id != self.default_conn_name:
-                raise
-            return self._without()
+            connection = self.get_connection(self.hbase_conn_id)
+        except AirflowNotFoundException as error:
+            return self._without(error)
+        return _laid_over(connection)
 
     async def aconfig(self) -> Config:
         """The same without blocking the loop of a triggerer."""
         try:
             connection = await self.aget_connection(self.hbase_conn_id)
-        except AirflowNotFoundException:
-            if self.hbase_conn_id != self.default_conn_name:
-                raise
-            return self._without()
+        except AirflowNotFoundException as error:
+            return self._without(error)
         return _laid_over(connection)
 
-    def _without(self) -> Config:
+    def _without(self, error: AirflowNotFoundException) -> Config:
+        if self.hbase_conn_id != self.default_conn_name:
+            fact = f"hbase_conn_id: Airflow has no connection {self.hbase_conn_id!r}"
+            remedy = f"Make one of type {self.conn_type}, or leave hbase_conn_id out for the gateway that is configured"
+            raise UsageError(fact, remedy) from error
         self.log.info("no connection %s: the gateway of Lowtide's configuration", self.hbase_conn_id)
         return stores.store().load()
 

@@ -14,7 +14,7 @@ import lowtide_airflow.required  # noqa: F401 - before Airflow's names, which a 
 # isort: split
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.configuration import conf
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from lowtide.errors import GatewayError, LowtideError, UsageError
 from lowtide.health.conditions import (
@@ -27,9 +27,9 @@ from lowtide.health.conditions import (
     TransactionsSettled,
     TransactionsStuck,
     check,
+    parse_patience,
     pauses,
 )
-from lowtide.values.durations import parse_duration
 from lowtide_airflow.hook import HBaseHook
 from lowtide_airflow.triggers import ConditionTrigger
 
@@ -50,11 +50,12 @@ __all__ = [
 class ConditionSensor(BaseSensorOperator):
     """Base of the sensors: checks a condition until it holds.
 
-    A gateway that does not answer is tried again, with growing pauses, for *patience*; then the sensor fails.
+    A gateway that does not answer is tried again, with growing pauses; when these have come to *patience*, the sensor
+    fails. Each try may take as long as the gateway's ``timeout`` besides.
     ``timeout``, ``soft_fail``, ``mode`` and the rest are Airflow's.
 
     :param hbase_conn_id: see :class:`lowtide_airflow.hook.HBaseHook`
-    :param patience: how long a gateway may be away, as in 5m
+    :param patience: how long is paused between tries at a gateway that is away, in all, as in 5m
     :param deferrable: wait in the triggerer instead of on a worker
     """
 
@@ -70,6 +71,7 @@ class ConditionSensor(BaseSensorOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.hbase_conn_id = hbase_conn_id
+        parse_patience(patience)
         self.patience = patience
         self.deferrable = deferrable
 
@@ -123,7 +125,12 @@ class ConditionSensor(BaseSensorOperator):
         patience, self.patience = self.patience, "0s"
         try:
             return self.poke(context)
-        except AirflowFailException:
+        except AirflowFailException as error:
+            # As Airflow does at every other look, of a blocking sensor and of one that comes back.
+            for option in ("soft_fail", "never_fail"):
+                if getattr(self, option):
+                    msg = f"{error}; skipped, as {option} is set"
+                    raise AirflowSkipException(msg) from error
             raise
         except AirflowException as error:
             self.log.warning("%s; the triggerer tries on", error)
@@ -133,7 +140,7 @@ class ConditionSensor(BaseSensorOperator):
 
     def _patiently(self, condition: Condition) -> CheckResult:
         config = HBaseHook(self.hbase_conn_id).config()
-        for pause in pauses(parse_duration(self.patience)):
+        for pause in pauses(parse_patience(self.patience)):
             try:
                 return check(condition, config)
             except GatewayError as error:

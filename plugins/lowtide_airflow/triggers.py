@@ -13,8 +13,7 @@ import lowtide_airflow.required  # noqa: F401 - before Airflow's names, which a 
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
 
 from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError
-from lowtide.health.conditions import CheckResult, Condition, check, from_json, pauses
-from lowtide.values.durations import parse_duration
+from lowtide.health.conditions import CheckResult, Condition, check, from_json, parse_patience, pauses
 from lowtide_airflow.hook import HBaseHook
 
 __all__ = [
@@ -32,7 +31,8 @@ class ConditionTrigger(BaseTrigger):
     """Waits until a condition holds, for a deferred sensor. Fires once: ``{"met": ..., "text": ...}``, or ``{"error":
     ..., "final": ...}``: final is what a retry cannot mend, a condition that can never hold or cannot be meant.
 
-    A gateway that does not answer is tried again with growing pauses for *patience*; then that is the error.
+    A gateway that does not answer is tried again with growing pauses; when these have come to *patience*, that is the
+    error.
 
     :param condition: of :meth:`lowtide.health.conditions.Condition.to_json`
     :param poke_interval: seconds between two checks
@@ -80,7 +80,7 @@ class ConditionTrigger(BaseTrigger):
             yield TriggerEvent({"error": str(error), "final": isinstance(error, UsageError)})
 
     async def _patiently(self, condition: Condition) -> CheckResult:
-        for pause in pauses(parse_duration(self.patience)):
+        for pause in pauses(parse_patience(self.patience)):
             try:
                 return await self._check(condition)
             except GatewayError as error:
@@ -102,9 +102,10 @@ class ConditionWatcher(BaseEventTrigger):
     between the two sends it twice.
 
     What may pass (a gateway that does not answer, a table that is not there, clocks that differ) is waited for, however
-    long, with a warning at each try. What cannot pass by itself (a condition that this store cannot tell of, a bad
-    configuration) is logged as an error, and five minutes later ends the watcher: Airflow logs that too, counts it in
-    its metric ``triggers.failed``, and starts the watcher anew, by the configuration as it is then.
+    long, with a warning at each try. What cannot pass by itself (a condition that can never hold, or that this store
+    cannot tell of; a bad configuration; a connection that is not there) is logged as an error, and five minutes later
+    ends the watcher: Airflow logs that too, counts it in its metric ``triggers.failed``, and starts the watcher anew,
+    by the configuration as it is then.
 
     :param condition: of :meth:`lowtide.health.conditions.Condition.to_json`
     :param poll_interval: seconds between two checks
@@ -132,16 +133,18 @@ class ConditionWatcher(BaseEventTrigger):
 
     @property
     def cursor_key(self) -> str:
-        """The cursor's name in the asset's state store: of the whole condition, as an asset may have several
-        watchers of a kind.
+        """The cursor's name in the asset's state store: of the whole condition and the connection, as an asset may have
+        several watchers of a kind, and the same of two stores. That of the default connection is the name that
+        cursors had before connections counted.
         """
-        return f"lowtide cursor of {json.dumps(self.condition, sort_keys=True)}"
+        named = self.hbase_conn_id != HBaseHook.default_conn_name
+        return f"lowtide cursor of {json.dumps(self.condition, sort_keys=True)}{f' by {self.hbase_conn_id}' * named}"
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Check for ever.
 
         Raises:
-            UsageError: there is nothing in this store that could be watched so.
+            UsageError: there is nothing in this store that could be watched so, or it can no longer come.
         """
         try:
             async for event in self._events():
@@ -156,6 +159,9 @@ class ConditionWatcher(BaseEventTrigger):
         cursor = await self._stored()
         while True:
             result = await self._eventually(condition)
+            if result.never:
+                msg = f"{result.text}: that cannot come any more; take this watcher off its asset"
+                raise UsageError(msg)
             moved, event = condition.news(cursor, result)
             if event:
                 yield TriggerEvent({"condition": self.condition, "text": result.text, "level": result.level})

@@ -16,9 +16,10 @@ from lowtide.lab.airflow import Dags, LocalAirflow, Run, free_port_config
 from lowtide.lab.servers import Process, start_time
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.ledger import Ledger, State, init, ledger
-from lowtide.ledger.model import Entry
-from lowtide.ledger.steps import Write
-from lowtide.ledger.store import Moment
+from lowtide.ledger.model import SETTLED_ROW, Entry, Table
+from lowtide.ledger.settled import Settled
+from lowtide.ledger.steps import Put, Write
+from lowtide.ledger.store import Moment, Tables
 from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
 
@@ -129,7 +130,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         config = config.model_copy(update={"hbase": config.hbase.model_copy(update={"thrift": thrift})})
         init(config)
         with connect(config.hbase.thrift) as gateway:
-            StateStore(gateway, config.state.table).create()  # as the first run that acts does
+            # As the first run that acts does.
+            StateStore(gateway, config.state.table).create()
+            mark = Settled(full_at=time.time_ns() // 1_000_000)
+            Tables(gateway, config.ledger.prefix)(Put(Table.OPEN, SETTLED_ROW, {"mark": mark.encode()}))
         connection = {"conn_type": "hbase", "host": "127.0.0.1", "port": stack.config.thrift_port}
         airflow.rest.post("connections", body={"connection_id": "hbase_bank", **connection})
         found = Site(stack, airflow, config)

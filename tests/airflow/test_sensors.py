@@ -302,12 +302,79 @@ def test_a_watcher_ends_with_what_cannot_pass(
     assert any("[error " in line and said in line for line in capsys.readouterr().out.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("connection", "said"),
+    [("hbase_default", "dropped: that cannot come any more"), ("elsewhere", "no connection 'elsewhere'")],
+)
+def test_a_watcher_says_that_nothing_will_come(
+    looks: Callable[..., list[Any]], monkeypatch: pytest.MonkeyPatch, connection: str, said: str
+) -> None:
+    """A condition that can never hold, and a connection that is not there: it neither looks on in silence nor is
+    started anew each second.
+    """
+    pauses: list[float] = []
+
+    async def slept(seconds: float) -> None:
+        assert len(pauses) < 10, "it does not end"
+        pauses.append(seconds)
+
+    monkeypatch.setattr(triggers.asyncio, "sleep", slept)
+    looks(NOT_YET, HOPELESS)
+    with pytest.raises(UsageError, match=said):
+        asyncio.run(first(ConditionWatcher(_CONDITION, 7, connection)))
+    assert pauses == [7, 300.0][connection == "elsewhere" :]
+
+
+def test_a_patience_that_is_none_is_refused(looks: Callable[..., list[Any]]) -> None:
+    """When the file is imported; of a trigger that is there already, for good."""
+    looks(HOLDS)
+    with pytest.raises(UsageError, match=r"patience: .*'five'"):
+        sensor(patience="five")
+    (event,) = asyncio.run(first(ConditionTrigger(_CONDITION, patience="five"), 2))
+    assert event["final"]
+    assert "patience: " in event["error"]
+
+
+def test_a_connection_that_is_not_there_fails_for_good(looks: Callable[..., list[Any]]) -> None:
+    """No retry makes one."""
+    looks(HOLDS)
+    with pytest.raises(AirflowFailException, match="no connection 'elsewhere'"):
+        sensor(hbase_conn_id="elsewhere").execute({})
+    (event,) = asyncio.run(first(ConditionTrigger(_CONDITION, hbase_conn_id="elsewhere"), 2))
+    assert event["final"]
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+@pytest.mark.parametrize("option", ["soft_fail", "never_fail"])
+def test_failing_softly_counts_from_the_first_look_on(
+    looks: Callable[..., list[Any]], option: str, deferrable: bool
+) -> None:
+    """Deferred or not."""
+    looks(HOPELESS)
+    with pytest.raises(AirflowSkipException):
+        sensor(deferrable=deferrable, **{option: True}).execute({})
+
+
+@pytest.mark.parametrize("how", ["silent_fail", "never_fail"])
+def test_a_gateway_that_is_away_at_the_first_look_is_left_to_the_triggerer(
+    looks: Callable[..., list[Any]], how: str
+) -> None:
+    """Which has the patience; what it says in the end is Airflow's to take softly."""
+    looks(AWAY)
+    with pytest.raises(TaskDeferred):
+        sensor(deferrable=True, **{how: True}).execute({})
+
+
 def test_watchers_are_told_apart_by_their_settings() -> None:
     """Airflow runs equal ones once, and takes them for an asset."""
     one, same, other = (ConditionWatcher(CommitTableLarger(than=n).to_json()) for n in (5, 5, 6))
     assert ConditionWatcher.hash(*one.serialize()) == ConditionWatcher.hash(*same.serialize())
     assert ConditionWatcher.hash(*one.serialize()) != ConditionWatcher.hash(*other.serialize())
     assert one.cursor_key == same.cursor_key != other.cursor_key
+    east, west = (ConditionWatcher(one.condition, hbase_conn_id=name) for name in ("east", "west"))
+    assert len({one.cursor_key, east.cursor_key, west.cursor_key}) == 3, "what one store told is news of the other"
+    named = ConditionWatcher(one.condition, hbase_conn_id="hbase_default")
+    assert named.cursor_key == one.cursor_key == f"lowtide cursor of {json.dumps(one.condition, sort_keys=True)}"
     asset = Asset("large", watchers=[AssetWatcher(name="watch", trigger=one)])
     with DAG("event_driven", schedule=[asset]) as dag:
         pass
@@ -394,8 +461,9 @@ def test_a_missing_connection_is_an_error_unless_it_is_the_default(looks: Callab
     looks(HOLDS)
     assert HBaseHook().config() == load()
     assert asyncio.run(HBaseHook().aconfig()) == load()
-    with pytest.raises(AirflowNotFoundException):
-        HBaseHook("elsewhere").config()
+    for ask in (HBaseHook("elsewhere").config, lambda: asyncio.run(HBaseHook("elsewhere").aconfig())):
+        with pytest.raises(UsageError, match=r"no connection 'elsewhere'.*Make one of type hbase"):
+            ask()
 
 
 def test_a_connection_names_the_store_where_no_configuration_does(

@@ -25,6 +25,9 @@ from lowtide.health.conditions import (
 )
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
+from lowtide.ledger.model import Table
+from lowtide.ledger.settled import Settled
+from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
 from lowtide.values.clock import WorldClock
 from lowtide.values.formats import (
@@ -138,6 +141,12 @@ def test_the_ledger(
     assert not check(TransactionsStuck(older_than="1h"), books.config).met
     with books.open() as book:
         book.repair(entry)
+    unknown = check(settled, books.config)
+    assert not unknown.met, "an index that was emptied looks the same"
+    assert "no full check" in unknown.text
+    with connect(books.config.hbase.thrift) as connection:  # as the first run that acts does
+        mark = Settled(full_at=entry.timestamp).encode().encode()
+        connection.table(f"{books.config.ledger.prefix}{Table.OPEN}").put(b"settled", {b"l:mark": mark})
     seen = [check(condition, books.config).met for condition in (settled, stuck, ended)]
     assert seen == [True, False, True]
     assert not check(TransactionsSettled(past=FUTURE), books.config).met

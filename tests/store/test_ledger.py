@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from lowtide.cli import transfers
 from lowtide.cli.app import app
 from lowtide.config import Config
-from lowtide.errors import GatewayError, LedgerError, TableError, UsageError
+from lowtide.errors import GatewayError, LedgerError, StoreError, TableError, UsageError
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.ledger import State, init, ledger, user_id
 from lowtide.ledger.model import ContradictionError, Table
@@ -254,6 +254,24 @@ def test_an_outcome_that_cannot_be_printed_is_told_on_stderr(books: Books, style
         id = max(books.rows(Table.TRANSACTIONS))
         assert told.startswith(f"lowtide: finished: {id}. That could not be printed on stdout")
     assert books.balances()[user_id("ann")] == 10
+
+
+def test_no_node_works_where_the_issuers_row_is_gone(books: Books) -> None:
+    """The index was emptied, or made anew: whoever a node takes for the issuer could go below zero, and what is open is
+    in no index. The remedy brings both back.
+    """
+    with books.open() as book:
+        book.transfer("issuer", "ann", 5)
+    with connect(books.config.hbase.thrift) as connection:
+        connection.table(f"{books.config.ledger.prefix}open_transactions").delete(b"issuer")
+    other = books.config.model_copy(update={"ledger": books.config.ledger.model_copy(update={"issuer": "ann"})})
+    for config in (books.config, other):
+        with pytest.raises(StoreError, match=r"no row 'issuer'.*lowtide ledger init; then"), ledger(config) as b:
+            b.transfer("ann", "bob", 10)
+    assert books.balances() == {user_id("ann"): 5, user_id("issuer"): -5}
+    assert init(books.config) == []
+    with books.open() as book:
+        assert book.transfer("ann", "bob", 5).state is State.FINISHED
 
 
 def test_a_node_that_takes_another_for_the_issuer_refuses_to_work(books: Books) -> None:

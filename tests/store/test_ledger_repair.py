@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,8 @@ from conftest import Outcome
 from ledger_kit import Bomb, Books, made
 from lowtide_spark.frames.store import Store
 from lowtide_spark.ledger import listing, money, repair
-from lowtide_spark.ledger.dataframes import LedgerRows
+from lowtide_spark.ledger.books import Books as Books_
+from lowtide_spark.ledger.dataframes import LedgerFrames, LedgerRows
 from lowtide_spark.run import base, oracle
 from lowtide_spark.run import job as lowtide_job
 from typer.testing import CliRunner
@@ -472,6 +473,34 @@ def test_a_full_check_finds_what_lies_below_the_mark(run: Job, books: Books) -> 
     assert after.mark >= after.moved_back_from
 
 
+def test_a_full_check_beside_busy_clients_doubts_nothing_of_theirs(
+    run: Job, books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record that was written after the transactions were read has its transaction all the same, however many there
+    are: none is looked at one by one, and the run is green.
+    """
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+    looked: list[Any] = []
+    read, audit = LedgerFrames.records, Books_.audit
+
+    def late(frames: LedgerFrames, *arguments: Any, **named: Any) -> Any:
+        with books.open() as book:
+            book.transfer("ann", "bob", 1)
+        return read(frames, *arguments, **named)
+
+    def counted(these: Books_, keys: Any, *check: Any) -> Any:
+        looked.extend(keys.collect())
+        return audit(these, keys, *check)
+
+    monkeypatch.setattr(LedgerFrames, "records", late)
+    monkeypatch.setattr(Books_, "audit", counted)
+    outcome = run("transaction_repair", "--grace", "0s", "--full")
+    assert (outcome.code, outcome.summary["figures"]["contradictions"]) == (0, 0), outcome.problems
+    assert looked == []
+    assert books.balances()[user_id("bob")] == 2, "before and amid the full check"
+
+
 def test_a_shorter_grace_takes_nothing_from_who_is_about_to_claim(job: Job, books: Books) -> None:
     """A run with less grace than the ledger's ends what is claimed; an entry alone is left to its client, by a list and
     a dry run too, and the mark does not pass it. So a client that goes on after it is in the index when it claims.
@@ -507,11 +536,7 @@ def test_a_transaction_from_a_fast_clock_does_not_wait_for_its_time(run: Job, bo
     """
     with books.open() as book:
         book.transfer("issuer", "ann", 100)
-    for now in (4_102_444_800_000, 10**18):
-        with books.open(Bomb(4, "answer lost")) as fast:
-            fast._now = lambda now=now: now
-            with pytest.raises(Exception, match="left as it is"):
-                fast.transfer("ann", "bob", 2)
+    leave_fast(books)
     assert run("transaction_repair", "--grace", "1h", "--execute").totals["candidates"] == 0
     outcome = run("transaction_repair", *NOW)
     assert (outcome.code, outcome.totals["finished"]) == (0, 2), outcome.problems
@@ -521,6 +546,38 @@ def test_a_transaction_from_a_fast_clock_does_not_wait_for_its_time(run: Job, bo
     )
     assert books.entries() == []
     assert mark(books).mark < 4_102_444_800_000
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["entries", "entries lost"])
+def test_a_scheduled_run_ends_a_transaction_from_a_fast_clock(run: Job, books: Books, lost: bool) -> None:
+    """Airflow gives each the end of its interval, before which no such transaction will ever lie: it is ended by
+    HBase's clock, also by the full check that gives it back its entry. What HBase wrote after that end is left, as it
+    is by a backfill, whose interval has a beginning.
+    """
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+    before = datetime.now(UTC).isoformat()
+    leave_fast(books)
+    for earlier in (("--to", before), ("--from", "2026-01-01T00:00:00Z", "--to", datetime.now(UTC).isoformat())):
+        left = run("transaction_repair", *NOW, *earlier)
+        assert (left.code, left.totals["finished"], len(books.entries())) == (0, 0, 2), left.problems
+    if lost:
+        with raw(books, Table.OPEN) as table:
+            for entry in books.entries():
+                table.delete(entry.row.encode())
+    outcome = run("transaction_repair", *NOW, "--to", datetime.now(UTC).isoformat(), *(["--full"] * lost))
+    assert (outcome.code, outcome.totals["finished"]) == (0, 2), outcome.problems
+    assert books.entries() == []
+    assert books.balances()[user_id("bob")] == 4
+
+
+def leave_fast(books: Books) -> None:
+    """Two transfers of 2 from ann to bob, of clients whose clocks are fast and that stopped."""
+    for now in (4_102_444_800_000, 10**18):
+        with books.open(Bomb(4, "answer lost")) as fast:
+            fast._now = lambda now=now: now
+            with pytest.raises(Exception, match="left as it is"):
+                fast.transfer("ann", "bob", 2)
 
 
 def test_a_restored_entry_changes_the_cell_of_the_mark(run: Job, books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -671,6 +728,40 @@ def test_a_record_that_comes_late_to_an_old_transaction_is_named(
                 table.put(row.encode(), kept)
         assert run("transaction_repair", *NOW).code == 0
         assert run("balances").code == 0
+
+
+def test_a_third_users_record_is_named_before_its_transaction_ends(
+    run: Job, books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would look at it again: the transaction ends after what is written since begins, the record lies before.
+    A record whose transaction is not there yet is named too. The sender's and the recipient's records are in their
+    order.
+    """
+    with books.open() as book:
+        book.add_user("eve")
+        book.transfer("issuer", "ann", 100)
+    assert books.stopped(lambda b: b.transfer("ann", "bob", 7), 13, "after")
+    (entry,) = books.entries()
+    assert run("transaction_repair", "--execute").code == 0, "it is young, and one of its records may be finished"
+    monkeypatch.setattr(money, "SKEW", 0)
+    for id, said in (
+        (entry.id, "is of neither the transaction's sender nor its recipient"),
+        (transaction_id(user_id("ann"), 2), "has no transaction"),
+    ):
+        row = f"{user_id('eve')}/{id}"
+        with raw(books, Table.RECORDS) as table:
+            table.put(row.encode(), {b"l:amount": b"5", b"l:state": b"finished"})
+        before = books.content()
+        outcome = run("transaction_repair", "--execute")
+        assert "transactions" not in outcome.summary["figures"], "no full check"
+        assert outcome.code == 1, "it would count from the end of its transaction on"
+        assert f"record {row} {said}" in outcome.problems
+        assert books.content() == before
+        with raw(books, Table.RECORDS) as table:
+            table.delete(row.encode())
+        assert run("transaction_repair", "--execute", "--full").code == 0
+    assert run("transaction_repair", *NOW).code == 0
+    assert books.balances()[user_id("bob")] == 7
 
 
 def test_money_that_goes_to_another_is_no_balance(run: Job, books: Books) -> None:

@@ -36,7 +36,7 @@ class Memory:
                 found = sorted((row for row in table if stop < row <= start), reverse=True)
                 return [(row, dict(table[row])) for row in found[:limit]]
             case Scan(start=start, stop=stop, limit=limit):
-                found = sorted(row for row in table if start <= row < stop)
+                found = sorted(row for row in table if start <= row and (not stop or row < stop))
                 return [(row, dict(table[row])) for row in found[:limit]]
             case Put(row=row, cells=cells):
                 table.setdefault(row, {}).update(cells)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from lowtide.config import Config
-from lowtide.errors import StoreError, UsageError
+from lowtide.errors import FormatError, StoreError, UsageError
 from lowtide.health.conditions import (
     CONDITIONS,
     CommitTableLarger,
@@ -105,6 +105,9 @@ def test_a_watcher_tells_when_a_count_is_passed_and_again_after_it_fell() -> Non
         if event:
             events.append(number)
     assert events == [0, 4, 6]
+    assert condition.judge(0).text == "0 entries of the index of open transactions are older than 15m"
+    assert "more than 2 entries" in condition.judge(3).text
+    assert "may have claimed nothing, or be over" in condition.judge(3).text
     assert CommitTableLarger(than=2).judge(3).met
     assert not CommitTableLarger(than=2).judge(2).met
 
@@ -151,7 +154,6 @@ def test_the_mark_is_read_as_it_was_written() -> None:
         '{"mark":null}',
         '{"mark":true}',
         '{"run":5}',
-        '{"marks":5}',
         '{"mark":-1}',
         '{"at":253402300800000}',
     ],
@@ -160,6 +162,16 @@ def test_a_mark_that_is_none_is_named(text: str) -> None:
     """What nobody can compare with a time does not get so far."""
     with pytest.raises(ContradictionError, match=r"malformed.*remove row 'settled'"):
         Settled.decode(text)
+
+
+def test_a_mark_of_a_newer_version_is_not_to_be_removed() -> None:
+    """Its new parts may be alarms; what is damaged says what goes with it."""
+    newer = Settled(5, "run").encode().replace("{", '{"audited_at":7,', 1)
+    with pytest.raises(FormatError, match=r"has audited_at: a newer Lowtide wrote it\. Upgrade") as refused:
+        Settled.decode(newer)
+    assert "remove" not in str(refused.value)
+    with pytest.raises(ContradictionError, match=r"\(finished\).*\(wrong_at\)"):
+        Settled.decode('{"mark":-1,"wrong_at":5}')
 
 
 _TIMES = st.integers(0, 2 * AT)
@@ -180,15 +192,28 @@ def test_a_mark_of_a_time_to_come_is_not_trusted(mark: int, at: int, checked_at:
     assert trusted(found, AT) is found
 
 
-def test_a_sensor_believes_no_mark_of_a_time_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes by the index alone then: as far as the oldest entry, or the grace."""
+@pytest.mark.parametrize("ahead", [0, 3_600_000])
+def test_a_sensor_goes_by_no_index_behind_which_no_full_check_stands(
+    monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    """One that was emptied has neither entry nor mark, and one whose mark tells of a time to come has none that can be
+    believed: nothing is settled until a full check began. The next repair that acts makes it.
+    """
     memory, config = opened("ann"), Config()
     now = AT
-    memory.rows[Table.OPEN][SETTLED_ROW] = {"mark": Settled(now + 3_600_000, "fast", now + 3_600_000).encode()}
+    stored = memory.rows[Table.OPEN]
+    if ahead:
+        stored[SETTLED_ROW] = {"mark": Settled(now + ahead, "fast", now, now, now).encode()}
     monkeypatch.setattr("lowtide.health.conditions._ledger", lambda *_: memory)
     monkeypatch.setattr("lowtide.health.conditions.hbase_time", lambda *_: now)
     grace = config.ledger.grace // timedelta(milliseconds=1)
     waiting = TransactionsSettled(past=(EPOCH + timedelta(milliseconds=now - grace - 5)).isoformat())
+    for condition in (waiting, TransactionsSettled(every="1h")):
+        found = condition.check(config, None)
+        assert not found.met
+        assert condition.news(None, found) in ((False, False), (0, False))
+        assert "lowtide run transaction_repair --execute" in found.text
+    stored[SETTLED_ROW] = {"mark": Settled(0, "r", now, now, now).encode()}
     young = TransactionsSettled(past=TIME)
     assert not young.check(config, None).met
     assert waiting.check(config, None).met

@@ -43,12 +43,16 @@ def repair(
     when: str = "after",
     execute: bool = True,
     full: bool = False,
+    went: tuple[int, int] | None = None,
 ) -> Mapping[str, Any]:
-    """A run of the repair that checked 40 transactions, *full*: all; *wrong* None: the check did not get to its end."""
+    """A run of the repair that checked 40 transactions, *full*: all; *wrong* None: the check did not get to its end.
+    *went*: through these times.
+    """
     names = money_figure(when)
     figures = {names[0]: 40} | ({} if wrong is None else {names[1]: wrong}) | ({PAID_IN_FIGURE: 7} if full else {})
     failed = [f"the money does not add up {when} the repair"] if wrong else []
     report = TableReport("ledger_transactions", Counts(finished=2, dropped=1), problems=list(problems), execute=execute)
+    report.intervals = [went] if went else []
     run = Summary("transaction_repair", f"r-{before}", execute, millis(NOW - before), tables=[report], problems=failed)
     run.figures = figures
     return run.to_json()
@@ -83,15 +87,42 @@ def test_a_repair_that_does_not_run(behind: timedelta, severity: Severity) -> No
 
 def test_transactions_that_a_repair_cannot_end() -> None:
     """The repair ran; then another of the same kind does not help, and its problems are what to look at."""
-    seen = healthy(ledger=ledger(5 * HOUR, HOUR / 2, **stuck(7, 5 * HOUR)))
+    went = (millis(NOW - 6 * HOUR), millis(NOW - HOUR))
+    runs = (repair(HOUR / 4), repair(HOUR / 2, went=went))
+    seen = healthy(ledger=ledger(5 * HOUR, HOUR / 2, **stuck(7, 5 * HOUR)), runs=(*runs, *healthy().runs))
     finding = only(assess(seen, ACTING), Cause.UNSETTLED)
     assert "7 transactions that began at 2026-03-10 07:00 UTC or later cannot be ended" in finding.why
+    assert "as a repair found at 2026-03-10 11:30 UTC" in finding.why
     assert finding.commands == (
         "lowtide runs --job transaction_repair",
         "lowtide run transaction_repair --full --execute",
     )
     many = replace(seen, ledger=replace(seen.ledger, more=True))  # type: ignore[type-var]
     assert "7 or more transactions" in only(assess(many, ACTING), Cause.UNSETTLED).why
+
+
+@pytest.mark.parametrize(
+    ("execute", "hours"), [(True, (3, 1)), (True, (9, 5)), (False, (6, 1))], ids=["later", "earlier", "dry run"]
+)
+def test_of_what_no_run_looked_at_nothing_is_said_to_be_found(execute: bool, hours: tuple[int, int]) -> None:
+    """A backfill of another interval moves the mark's own time too; a dry run ends nothing."""
+    start, end = (millis(NOW - hour * HOUR) for hour in hours)
+    runs = (repair(HOUR / 2, execute=execute, went=(start, end)), *healthy().runs)
+    seen = healthy(ledger=ledger(5 * HOUR, HOUR / 2, **stuck(7, 5 * HOUR)), runs=runs)
+    finding = only(assess(seen, ACTING), Cause.UNSETTLED)
+    assert "cannot be ended" not in finding.why
+    assert "acted last at 2026-03-10 11:30 UTC, and none of its runs that were read went so far back" in finding.why
+    assert finding.commands == ("lowtide run transaction_repair --execute",)
+
+
+def test_a_mark_that_began_anew_is_not_that_of_a_ledger_never_repaired() -> None:
+    """After ``lowtide ledger mend`` it tells of no run, and runs may tell that there were some."""
+    mended = healthy(ledger=ledger(None), runs=(repair(HOUR, execute=False), repair(2 * HOUR), *healthy().runs))
+    why = only(assess(mended, ACTING), Cause.NEVER_REPAIRED).why
+    assert "acted last at 2026-03-10 10:00 UTC" in why
+    assert "never acted" not in why
+    new = healthy(ledger=ledger(None), runs=(repair(HOUR, execute=False), *healthy().runs))
+    assert "transaction_repair never acted" in only(assess(new, ACTING), Cause.NEVER_REPAIRED).why
 
 
 def test_a_ledger_that_was_never_repaired() -> None:

@@ -10,7 +10,7 @@ import pytest
 from lowtide_spark.ledger.dataframes import LedgerFrames
 
 from lowtide.config import Config
-from lowtide.errors import StoreError
+from lowtide.errors import StoreError, TableError
 from lowtide.health.conditions import TransactionIs
 from lowtide.ledger import keeping
 from lowtide.ledger.model import Table, transaction_id, user_id
@@ -48,6 +48,15 @@ def test_a_sensor_waits_for_nothing_where_rows_expire() -> None:
     config = Config.model_validate({"ledger": {"prefix": "p_"}})
     with pytest.raises(StoreError, match="keeps a cell for 1d only"):
         TransactionIs(transaction_id(user_id("ann"), 1)).check(config, Gateway(Table.RECORDS))
+
+
+def test_a_ledger_that_is_not_there_is_no_fault_of_the_gateway() -> None:
+    """Its tables are asked for first: under a wrong prefix, too, a sensor says what is missing."""
+    config = Config.model_validate({"ledger": {"prefix": "q_"}})
+    with pytest.raises(
+        TableError, match=r"no table q_users, .*: lowtide ledger init \(or set ledger\.prefix.*table_pre"
+    ):
+        TransactionIs(transaction_id(user_id("ann"), 1)).check(config, Gateway("none"))
 
 
 def test_all_that_expire_are_named_at_once() -> None:

@@ -6,17 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from lowtide.config import Config
-from lowtide.errors import GatewayError, LedgerError
-from lowtide.ledger import steps
-from lowtide.ledger.model import Entry, Table, transaction_id, user_id
+from lowtide.errors import GatewayError, LedgerError, UsageError
+from lowtide.ledger import mending, steps
+from lowtide.ledger.model import ContradictionError, Entry, Table, transaction_id, user_id
 from lowtide.ledger.steps import CheckAndPut, Outcome, Program, Read, Remove, Scan, State, Write
-from lowtide.ledger.store import Hook, Moment, Node
+from lowtide.ledger.store import Hook, Moment, Node, Tables
 from tests.unit.ledger_memory import ISSUER, Memory, opened, request, transfer
 from tests.unit.test_ledger_steps import until
 
@@ -195,3 +197,60 @@ def test_an_operation_without_an_answer_does_not_cost_the_others_theirs() -> Non
     assert asked == rows
     assert [str(answer) for answer in found] == ["done a", "no answer", "done b", "done c", "no answer"]
     assert given == [0, 2]
+
+
+class Bytes:
+    """The gateway's tables over those in memory, by bytes: HBase knows no text."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        #: Rows that no client wrote, by table.
+        self.foreign: dict[Table, dict[bytes, dict[bytes, bytes]]] = {table: {} for table in Table}
+
+    def table(self, name: str) -> Any:
+        return SimpleNamespace(scan=partial(self._scan, Table(name)), rows=partial(self._rows, Table(name)))
+
+    def _all(self, table: Table) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        ours = {
+            row.encode(): {f"l:{name}".encode(): value.encode() for name, value in cells.items()}
+            for row, cells in self.memory.rows[table].items()
+        }
+        return sorted((ours | self.foreign[table]).items())
+
+    def _rows(self, table: Table, rows: Sequence[bytes]) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        return [(row, cells) for row, cells in self._all(table) if row in rows]
+
+    def _scan(self, table: Table, row_start: bytes, row_stop: bytes, limit: int | None, reverse: bool, **_: int) -> Any:
+        if reverse:
+            return [each for each in reversed(self._all(table)) if row_stop < each[0] <= row_start][:limit]
+        return [each for each in self._all(table) if row_start <= each[0] and (not row_stop or each[0] < row_stop)][
+            :limit
+        ]
+
+
+def test_a_foreign_row_among_records_makes_no_credit_count_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page ends with a key that is no UTF-8: the next begins after it, and not where its printed form lies, which is
+    before every sender from a to f. The survey names the row and counts each record once.
+    """
+    for module, name in ((steps, "RECORDS_A_PAGE"), (mending, "_PAGE")):
+        monkeypatch.setattr(module, name, 3)
+    names = {user_id(f"payer {number}")[0]: f"payer {number}" for number in range(100)}
+    payers = names["1"], names["c"]
+    memory = opened("ann", "bob", *payers)
+    for number, payer in enumerate(payers):
+        steps.run(transfer(request("issuer", payer, 10, nonce=2 * number + 1)), memory)
+        steps.run(transfer(request(payer, "ann", 10, nonce=2 * number + 2)), memory)
+    gateway = Bytes(memory)
+    ann = user_id("ann")
+    foreign = f"{ann}/".encode() + b"\xff"
+    gateway.foreign[Table.RECORDS] = {foreign: {b"l:q": b"1"}, b"\xfe": {b"l:q": b"1"}}
+    tables = Tables(gateway, "")
+    assert steps.run(steps.balance(ann), tables) == 20
+    with pytest.raises(UsageError, match="balance is 20, the amount 30"):
+        steps.run(transfer(request("ann", "bob", 30, nonce=50)), tables)
+    found = steps.run(mending.survey(ISSUER), tables)
+    assert (found.total, found.paid_in, found.faults) == (20, 20, [])
+    assert [why.split(" is none")[0] for why in found.left] == [f"record {ann}/\\xff", "record \\xfe"]
+    gateway.foreign[Table.RECORDS][foreign] = {b"l:state": b"finished"}
+    with pytest.raises(ContradictionError, match=rf"record {ann}/\\xff has no transaction"):
+        steps.run(steps.balance(ann), tables)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from lowtide_spark.ledger import settled_mark
+from lowtide_spark.ledger.books import Books, audited
 
 from lowtide.ledger import steps
-from lowtide.ledger.model import SETTLED_ROW, Entry, Table, transaction_id, user_id
+from lowtide.ledger.model import SETTLED_ROW, ContradictionError, Entry, Table, transaction_id, user_id
 from lowtide.ledger.settled import Settled, money_figure
+from lowtide.ledger.steps import Program, Read
 from lowtide.values.clock import millis
-from tests.unit.ledger_memory import Memory, opened
+from tests.unit.ledger_memory import ISSUER, Memory, opened, request, transfer
+from tests.unit.test_ledger_store import MemoryNode
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 GRACE = 900_000
@@ -61,6 +66,47 @@ def test_a_repair_does_not_move_the_mark_over_what_another_found_behind_it() -> 
     }
     settled_mark.settle(_books(memory), began, millis(NOW) - GRACE, full=False)
     assert _marked(memory).mark == behind.timestamp
+
+
+def test_a_check_of_many_that_are_right_finds_nothing_wrong() -> None:
+    """After a repair of more transactions than were ever expected each is checked by itself, and none is wrong
+    money; of wrong ones so many are told as a driver holds.
+    """
+    memory = opened("ann", "bob", money=10)
+    paid = steps.run(transfer(request("ann", "bob", 1)), memory).id
+    node = MemoryNode(memory)
+    report: Any = SimpleNamespace(problems=[], counts=SimpleNamespace(failed=0))
+    books: Any = Books(Any, node, Any, node.at_once, report, ISSUER, 0, Settled())  # type: ignore[arg-type]
+
+    def keys(id: str) -> Any:
+        rows = (SimpleNamespace(key=id, user=None) for _ in range(100_001))
+        return SimpleNamespace(
+            toLocalIterator=lambda: rows, limit=lambda n: SimpleNamespace(toLocalIterator=lambda: islice(rows, n))
+        )
+
+    assert books.audit(keys(paid), _glance) == []
+    assert len(books.audit(keys("none"), _glance)) in range(100_001, 110_000)
+
+
+@pytest.mark.parametrize(
+    ("id", "user", "said"),
+    [
+        ("", "garbage", "record garbage/: a transaction's id is"),
+        ("x", None, "row x of transactions: a transaction's id"),
+    ],
+)
+def test_what_names_no_transaction_is_told_with_its_row(id: str, user: str | None, said: str) -> None:
+    """The id alone, which may be empty, leads nobody to it."""
+    with pytest.raises(ContradictionError, match=said):
+        steps.run(audited(id, user), opened("ann"))
+
+
+def _glance(id: str, _: str | None) -> Program[None]:
+    """A check that asks once."""
+    (row,) = yield Read(Table.TRANSACTIONS, (id,))
+    if not row:
+        msg = "it is gone"
+        raise ContradictionError(msg)
 
 
 def test_a_full_check_remembers_how_many_are_finished() -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from lowtide.errors import LowtideError, StoreError, UsageError
 from lowtide.ledger import settled, steps
-from lowtide.ledger.model import ContradictionError, Table, parse_transaction_id, user_id
+from lowtide.ledger.model import ContradictionError, Table, parse_transaction_id, record_row, user_id
 from lowtide.ledger.settled import Settled
 from lowtide.ledger.steps import Program
 from lowtide.ledger.store import Node
@@ -21,8 +21,8 @@ from lowtide_spark.run.context import Run
 
 #: Problems named one by one; more are counted.
 MOST_NAMED = 50
-#: Rows that the columns alone do not clear, checked one by one. More than these are the sign of something else.
-_MOST_CHECKED = 100_000
+#: Contradictions that are kept, after which no more are looked for: a driver holds so many, and nobody reads them all.
+_MOST_WRONG = 100_000
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,9 @@ class Books:
             else:
                 done(result)
 
-    def audit(self, keys: DataFrame, check: Callable[[str, str | None], Program[object]] | None = None) -> list[str]:
-        """What *check* says is wrong with transactions that columns alone do not clear.
+    def audit(self, keys: DataFrame, check: Callable[[str, Any], Program[object]] | None = None) -> list[str]:
+        """What *check* says is wrong with transactions that columns alone do not clear: all of them, however many.
+        After a repair of many they are as many, and nothing is wrong with any.
 
         Args:
             keys: ``key`` and ``user`` (null: any) of each.
@@ -101,12 +102,12 @@ class Books:
             StoreError: some of them could not be checked.
         """
         wrong: list[str] = []
-        checked = 0
 
         def rows() -> Iterator[Any]:
-            nonlocal checked
-            for row in keys.limit(_MOST_CHECKED).toLocalIterator():
-                checked += 1
+            for row in keys.toLocalIterator():
+                if len(wrong) >= _MOST_WRONG:
+                    wrong.append("and there may be more: no more were looked for")
+                    return
                 yield row
 
         def program(row: Any) -> Program[Any]:
@@ -117,8 +118,6 @@ class Books:
         if (len(self.report.problems), self.report.counts.failed) != before:
             msg = f"{self.report.counts.failed} transactions could not be checked: {self.report.problems[-1]}"
             raise StoreError(msg)
-        if checked >= _MOST_CHECKED:
-            wrong.append(f"{_MOST_CHECKED} rows or more seem to contradict each other; no more were checked")
         return wrong
 
     def contradiction(self, text: str) -> None:
@@ -137,5 +136,6 @@ def audited(id: str, user: str | None) -> Program[object]:
     try:
         parse_transaction_id(id)
     except UsageError as error:
-        raise ContradictionError(str(error)) from None
+        where = f"row {id} of {Table.TRANSACTIONS}" if user is None else f"record {record_row(user, id)}"
+        raise ContradictionError(f"{where}: {error}") from None
     return (yield from steps.audit(id, user))

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from lowtide.errors import StoreError
 from lowtide.ledger import keeping
-from lowtide.ledger.model import FAMILY, MAX_AMOUNT, RecordState, State, Table, entry_bound
+from lowtide.ledger.model import FAMILY, MAX_AMOUNT, RecordState, State, Table, entry_bound, key_bytes
 from lowtide.ledger.steps import CheckAndPut, Put, Read, Write
 from lowtide_spark.frames.functions import try_cast, valid_utf8
 from lowtide_spark.frames.store import Store
@@ -153,8 +153,8 @@ def _answer(operation: Read | Write, answer: Any) -> Any:
 
 
 def _to_bytes(text: str) -> str:
-    """The UTF-8 of *text*, each byte as a character, as the connector takes it."""
-    return text if text.isascii() else text.encode().decode("latin-1")
+    """The bytes of *text*, each as a character, as the connector takes them."""
+    return text if text.isascii() else key_bytes(text).decode("latin-1")
 
 
 def _from_bytes(text: str) -> str:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lowtide.errors import StoreError
-from lowtide.ledger import settled
-from lowtide.ledger.model import RecordState, State, Table
+from lowtide.errors import StoreError, UsageError
+from lowtide.ledger import settled, steps
+from lowtide.ledger.model import (
+    ContradictionError,
+    RecordState,
+    State,
+    Table,
+    parse_transaction,
+    parse_transaction_id,
+)
 from lowtide.ledger.settled import SKEW
 from lowtide.ledger.steps import Program, Read
 from lowtide_spark.ledger import dataframes, settled_mark
@@ -75,19 +84,39 @@ def _checked_again(books: Books, doubtful: DataFrame) -> list[str]:
 
 
 def _later_records(books: Books, moving: DataFrame, since: int, until: int) -> list[str]:
-    """What is wrong with records that were written since, of transactions that were finished before.
+    """What is wrong with records that were written since, of transactions that were not finished since.
 
-    Such a record is nobody's to write any more: a third user's would count in his balance.
+    One of a transaction that was finished before is nobody's to write any more. A third user's is nobody's to write at
+    all, however far the transaction is: it would count in his balance from its end on, and no later check of what was
+    written since sees it again. Whose one is that has no transaction yet cannot be told; it moves no money, and is a
+    problem of the run.
     """
     written = books.frames.records(("amount", "state"), since, until)
     # Of an amount that alone was changed, the state was written earlier.
     counting = written.where(F.col("state").isNull() | (F.col("state") == RecordState.FINISHED.value))
     known = moving.select(F.col("key").alias("transaction"))
     later = counting.join(known, "transaction", "left_anti")
-    return books.audit(later.select(F.col("transaction").alias("key"), "user"), _audited_if_finished)
+    lone: list[str] = []
+    wrong = books.audit(later.select(F.col("transaction").alias("key"), "user"), partial(_audited_of_its_time, lone))
+    for text in lone[:MOST_NAMED]:
+        books.problem(text)
+    return wrong
 
 
-def _audited_if_finished(id: str, user: str | None) -> Program[object]:
-    """Of a transaction that is finished; what is not moves no money yet."""
+def _audited_of_its_time(lone: list[str], id: str, user: str) -> Program[object]:
+    """The audit of a transaction that is finished; of any other, that *user* has a part in it; *lone* hears of none."""
+    try:
+        parse_transaction_id(id)
+    except UsageError:
+        return None  # no transaction has it: it moves no money, and the full check names it
     (row,) = yield Read(Table.TRANSACTIONS, (id,))
-    return (yield from audited(id, user)) if row.get("state") == State.FINISHED else None
+    if row.get("state") == State.FINISHED:
+        return (yield from audited(id, user))
+    if not row:
+        lone.append(steps.lone(user, id))
+        return None
+    try:
+        transaction = parse_transaction(id, row)
+    except ContradictionError:
+        return None  # the transaction is named when it is to be repaired
+    return steps.side(transaction, user)

@@ -74,7 +74,9 @@ def _repair_open(books: Books, start: int, horizon: int, ripe: int, restored: Se
     this run *restored*. What is not older than the ledger's own, which began at *ripe*, only if it is claimed.
     """
     run, report = books.run, books.report
-    whole = run.request.start is None and run.request.end is None
+    # Without a beginning it takes what is open before its end, and a fast clock's transactions too: their time is to
+    # come, so that no later run meets them in its interval.
+    whole = run.request.start is None
     end = horizon
     if run.request.until is not None:
         end = min(end, millis(run.request.until))
@@ -82,10 +84,10 @@ def _repair_open(books: Books, start: int, horizon: int, ripe: int, restored: Se
     report.intervals = [(start, max(start, end))]
     # By both clocks older than the grace: where a client's is slow, it may be about to claim the number.
     old = books.frames.open_rows(start, end).where(F.col("written") < horizon)
-    # Those that this run gave back are young by HBase's clock.
+    # Those that this run gave back are young by HBase's clock, and claimed.
     restored = [e for e in restored if whole or start <= e.timestamp < end]
     report.counts.candidates += len(restored)
-    entries = chain(_entries(books, old, ripe), _ahead(books, horizon, ripe) if whole else (), restored)
+    entries = chain(_entries(books, old, ripe), _ahead(books, end, ripe) if whole else (), restored)
     if run.options.list:
         _listed(books, entries)
     elif run.summary.execute:
@@ -153,9 +155,9 @@ def _if_claimed(entry: Entry) -> Program[Entry | None]:
     return entry if row else None
 
 
-def _ahead(books: Books, horizon: int, ripe: int) -> Iterator[Entry]:
-    """Entries that HBase wrote before the grace and whose time is later: of clients whose clocks are fast."""
-    rows = books.frames.open_rows(horizon).where(F.col("written") < horizon)
+def _ahead(books: Books, end: int, ripe: int) -> Iterator[Entry]:
+    """Entries that HBase wrote before *end*, and whose time is later: of clients whose clocks are fast."""
+    rows = books.frames.open_rows(end).where(F.col("written") < end)
     ahead = try_cast(F.substring("key", 1, 15), "bigint") > F.col("written") + SKEW
     found = list(_entries(books, rows.where(ahead), ripe))
     if found:
