@@ -265,7 +265,7 @@ def test_no_node_works_where_the_issuers_row_is_gone(books: Books) -> None:
     with connect(books.config.hbase.thrift) as connection:
         connection.table(f"{books.config.ledger.prefix}open_transactions").delete(b"issuer")
     other = books.config.model_copy(update={"ledger": books.config.ledger.model_copy(update={"issuer": "ann"})})
-    for config in (books.config, other):
+    for config in (other, books.config):
         with pytest.raises(StoreError, match=r"no row 'issuer'.*lowtide ledger init; then"), ledger(config) as b:
             b.transfer("ann", "bob", 10)
     assert books.balances() == {user_id("ann"): 5, user_id("issuer"): -5}
