@@ -20,7 +20,7 @@ HBASE_LINES := 2.5
 
 help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
-	@echo "make test    set up, lint, run the tests; of those that boot a store, another part in each run"
+	@echo "make test    set up, lint, run the tests; of those that boot a store a sixth, another for each commit"
 	@echo "make whole   the same with all of them: an hour, on a slow machine two"
 	@echo "make prove   what make whole leaves out for time: all seeds, all cuts, every broken rule; some hours"
 	@echo "make setup   the set-up alone: $(BIN)/lowtide, the connector, the embedded store"

@@ -4,10 +4,11 @@ The number of commits below this one says whose turn it is, as it does for the s
 follow each other take all in turn, and one commit the same wherever it is run. ``LOWTIDE_TURN`` in the environment is
 another number. The tests of a file are dealt out in their order, so that each run has its part of them. Of those with
 ``@pytest.mark.turns(n)``, the cases of each are dealt out by themselves, and where n is more than N, into n parts; so
-are the tests of one group, ``@pytest.mark.turns(n, group="...")``. Those with ``@pytest.mark.always`` run in each run,
-and so does a case of a seed that is kept (``seed`` among its parameters). ``make test`` asks for a part of what boots
-stores (``turns`` of each phase of ``tools/suite``), ``make whole`` leaves out what marks say alone; ``make prove`` runs
-all, and so does who does not give the option.
+are the tests of one group, ``@pytest.mark.turns(n, group="...")``. With ``--whole-files`` as well a file's tests run
+together, in one run of N, but for what a mark leaves out: some go on from what the ones before have done. Those with
+``@pytest.mark.always`` run in each run, and so does a case of a seed that is kept (``seed`` among its parameters).
+``make test`` asks for a part of what boots stores (``turns`` of each phase of ``tools/suite``), ``make whole`` leaves
+out what marks say alone; ``make prove`` runs all, and so does who does not give the option.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from breaking.catalogue import number_of_today
 OPTION = "--by-turns"
 #: In the environment: the number, in place of the commit's.
 VARIABLE = "LOWTIDE_TURN"
+WHOLE_FILES = "--whole-files"
 
 
 def is_its_turn(test: str, case: int, of: int, number: int) -> bool:
@@ -35,6 +37,8 @@ def is_its_turn(test: str, case: int, of: int, number: int) -> bool:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Of the run, not of the installation."""
     parser.addoption(OPTION, type=int, metavar="N", help="a test runs in one run of N; 1: only marked ones take turns")
+
+    parser.addoption(WHOLE_FILES, action="store_true", help=f"with {OPTION}: the tests of a file run together")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,7 +62,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("always") or _seed(item) in kept:
             continue
         dealt, of = _dealt(item)
-        if not is_its_turn(dealt, cases[dealt], max(of, least), number):
+        file, together = item.nodeid.partition("::")[0], config.getoption(WHOLE_FILES)
+        mine = is_its_turn(dealt, cases[dealt], of if together else max(of, least), number)
+        if not mine or (together and not is_its_turn(file, 0, least, number)):
             waiting.append(item)
         cases[dealt] += 1
     if waiting:

@@ -94,7 +94,8 @@ def parse_repair(run: Mapping[str, Any]) -> Repair:
     done = totals.get("finished", 0), totals.get("dropped", 0)
     figures = run.get("figures", {})
     full = whole(figures)
-    intervals = tuple((start, end) for table in run["tables"] for start, end in table["intervals"])
+    # What is kept of a run that failed has none (lowtide.store.runs).
+    intervals = tuple((start, end) for table in run["tables"] for start, end in table.get("intervals", ()))
     return Repair(run["run"], started, run["execute"], run["state"], full, *done, *money_figures(figures), intervals)
 
 

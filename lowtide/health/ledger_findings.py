@@ -100,8 +100,8 @@ def _anew(s: LedgerStatus, reading: Reading) -> str:
     if acted is None:
         return f"{JOB} never acted"
     return (
-        f"{JOB} acted last at {moment_text(acted)}, and the settled mark has not moved since it began anew: after "
-        "lowtide ledger mend, or where somebody took it off"
+        f"{JOB} acted last at {moment_text(acted)}, and there is no settled mark: no run without --from got to its end "
+        "since, or the mark began anew (lowtide ledger mend, or somebody took it off)"
     )
 
 

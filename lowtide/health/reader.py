@@ -101,7 +101,7 @@ def _ledger(connection: Any, config: Config, now: datetime, listed: Collection[b
         mark, _ = steps.run(settled.read_settled(), tables)
         end = max(mark.mark, millis(now - config.ledger.grace))
         entries = steps.run(settled.open_entries(mark.mark, end, limit=STUCK), tables)
-    except LedgerError as error:
+    except (LedgerError, FormatError) as error:  # of the mark alone: the records are read all the same
         return LedgerReading(problem=str(error))
     oldest = from_millis(entries[0].timestamp) if entries else None
     return LedgerReading(mark, len(entries), len(entries) == STUCK, oldest)

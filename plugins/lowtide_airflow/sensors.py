@@ -167,7 +167,8 @@ class TransactionsSettledSensor(ConditionSensor):
 
 
 class TransactionsStuckSensor(ConditionSensor):
-    """Waits until more transactions than a number are not over and older than an age: then a repair is due.
+    """Waits until the index of open transactions has more entries than a number that are older than an age: then a
+    repair is due.
 
     :param older_than: a duration, as in 15m; templated
     :param more_than: a number from 0 on

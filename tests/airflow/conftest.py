@@ -30,3 +30,11 @@ def with_ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as there:
         there.setenv("LOWTIDE_CONFIG", str(file))
         yield file
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Only whole runs on a store of their own, which take minutes, have turns (tools/turns.py)."""
+    for item in items:
+        if not item.path.name.endswith("runs.py"):
+            item.add_marker(pytest.mark.always)

@@ -75,6 +75,8 @@ JAVA_READS = {
     "Cluster": frozenset({"look", "principal", "lacking"}),
     "Catalog": frozenset({"look"}),
     "Gates": frozenset({"queue", "waited"}),
+    # Asked before there is a session, and of each.
+    "Contract": frozenset({"number"}),
 }
 #: Of a file system of Hadoop's and its streams.
 FILE_EFFECTS = _words(

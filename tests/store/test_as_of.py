@@ -573,11 +573,13 @@ def test_a_family_whose_settings_hide_cells_is_refused(
     assert len(as_of(table, at).collect()) == 1
 
 
+@pytest.mark.parametrize("overwritten", [False, True], ids=["written-once", "overwritten-since"])
 def test_a_family_that_nothing_marks_is_refused_where_transactions_write_it(
-    as_of: Read, scene: Scene, job: Job, configure: Callable[..., Path]
+    as_of: Read, scene: Scene, job: Job, overwritten: bool
 ) -> None:
     """Omid's client writes it like those that bear its flag. As long as it holds no transaction's cell, the others are
-    read; then they are when they alone are asked for; and nothing, once a collection has seen its shadow cells.
+    read; then they are when they alone are asked for, also where what the read point would show of it is gone; and
+    nothing, once a collection has seen its shadow cells.
     """
     table = scene.table(("b",), omid_enabled=False, versions=1)
     scene.omid.add_family(table, "a")
@@ -587,6 +589,10 @@ def test_a_family_that_nothing_marks_is_refused_where_transactions_write_it(
     assert [bytes(r.family) for r in as_of(table, before).collect()] == [b"a"]
     scene.committed(table, family=b"b")
     at = scene.omid.advance_watermark()
+    if overwritten:
+        scene.committed(table, family=b"b", value=b"later")
+        scene.omid.flush(table)  # and HBase keeps that alone
+        scene.omid.advance_watermark()
     refused = f"{table} cannot be read with asOf: its family b has VERSIONS => 1"
     with pytest.raises(Exception, match=refused):
         as_of(table, at).collect()

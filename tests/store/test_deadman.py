@@ -53,6 +53,9 @@ def test_every_way_from_python_to_java_is_an_effect_or_a_read(spark: SparkSessio
         "org.apache.hadoop.fs.permission.FsPermission",
         "org.apache.commons.io.IOUtils.toString",
         "lowtide.connector",
+        # Which version the jar is of, and whether there is one.
+        "lowtide.connector.Contract",
+        "lowtide.connector.LowtideSource",
         # Looked at before there is a session; it tells who is logged in.
         "lowtide.connector.Logins",
         # A column's expression is made of these.

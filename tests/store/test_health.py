@@ -64,6 +64,7 @@ class Desk:
     def ask(self, *arguments: str) -> tuple[int, dict[str, Any]]:
         """Exit code and JSON of a command."""
         result = CliRunner().invoke(app, [*arguments, "--json", "--config", str(self.config)])
+        assert result.stdout, f"{result.exception!r}: {result.output}"
         return result.exit_code, json.loads(result.stdout)
 
     def findings(self, table: str) -> dict[str, dict[str, Any]]:

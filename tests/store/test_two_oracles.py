@@ -282,7 +282,8 @@ def test_in_low_latency_mode_a_second_read_at_a_read_point_would_show_more(
     second.stop()
     second.start("lowLatency: true")
     table = scene.table()
-    where = {**connector.config.hbase.client_properties(), "table": table, "commitTable": COMMITS}
+    own = {"stateTable": scene.table(families=("s",)), "journalTable": f"{table}_pruned"}
+    where = {**connector.config.hbase.client_properties(), "table": table, "commitTable": COMMITS, **own}
 
     def read(**options: str) -> int:
         return connector.spark.read.format("lowtide").options(**where, asOf=str(snapshot), **options).load().count()

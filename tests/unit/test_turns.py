@@ -99,6 +99,13 @@ def test_what_has_no_mark_takes_the_turns_that_the_option_names(tmp_path: Path) 
     assert all("test_always" in run for run in marked)
 
 
+def test_the_tests_of_a_file_can_have_their_turn_together(tmp_path: Path) -> None:
+    """In one run of so many all of them, in the others none but what runs always."""
+    tests = f"{UNMARKED}\n@pytest.mark.always\ndef test_always():\n    pass\n"
+    runs = [ran(tmp_path, number, "--by-turns=3", "--whole-files", tests=tests) for number in (4, 5, 6)]
+    assert sorted(len(run) for run in runs) == [1, 1, 7]
+
+
 @pytest.mark.parametrize("of", [2, 3, 4])
 def test_whose_turn_it_is_follows_from_name_and_number(of: int) -> None:
     """The same in every process."""

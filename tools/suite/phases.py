@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from turns import OPTION as BY_TURNS
+from turns import WHOLE_FILES
 
 from tests.prove import PROVE
 
@@ -87,12 +88,12 @@ def _pytest(*arguments: str, python: str = sys.executable) -> Command:
     )
 
 
-def _shared(folder: str) -> Command:
+def _shared(folder: str, *options: str) -> Command:
     """The files of a folder, shared out among processes; each boots its own store, for all its files."""
     # Each by its name: beside its folder a file would lose its place.
     names = sorted({f"{folder}/{file.name}" for file in (ROOT / folder).glob("test_*.py")} - {*OWN_DRIVER})
     files = sorted(names, key=lambda name: LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST))
-    return _pytest("-n", "{jobs}", "--dist", "loadfile", "--no-loadscope-reorder", *_TURNS, *files)
+    return _pytest("-n", "{jobs}", "--dist", "loadfile", "--no-loadscope-reorder", *_TURNS, *options, *files)
 
 
 _ALL = (
@@ -115,10 +116,11 @@ _ALL = (
     Phase("spark", (_pytest("tests/spark"),), shares_driver=True),
     # Once more on the oldest Spark, by a driver of its own; the rules of history take half of the time.
     Phase(LEAST_SPARK, (_pytest("tests/spark", *_BUT_HISTORY, *_TURNS, python=str(LEAST_PYTHON)),), turns=3),
-    # A third of them is what a run after each change has time for, on a machine half as quick as ours too.
-    Phase("store", (_shared("tests/store"),), shares_driver=True, limit=300 if PROVE else 85, turns=3),
+    # A sixth of them is what a run after each change has time for, on a machine a third as quick as ours too.
+    Phase("store", (_shared("tests/store"),), shares_driver=True, limit=300 if PROVE else 85, turns=6),
     Phase("own-driver", (_pytest(*OWN_DRIVER),), limit=120 if PROVE else 30),
-    Phase("airflow", (_shared("tests/airflow"),), limit=120 if PROVE else 60, turns=2),
+    # Many go on from what the ones before have done to their Airflow.
+    Phase("airflow", (_shared("tests/airflow", WHOLE_FILES),), limit=120 if PROVE else 60, turns=3),
     # A rotating fortieth, one at a time, whose tests run on the code as it is in other phases, each in its turn; all of
     # them run theirs unbroken first, in the sizes of every day.
     Phase(

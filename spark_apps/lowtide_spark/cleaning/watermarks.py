@@ -209,15 +209,18 @@ def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], 
 
 
 def _list(run: Run, inventory: Sequence[Entry]) -> None:
-    """Publish the inventory, in which no table counts as this oracle's for the first time without a mark: it may have
-    been here under another name, as a clone, and lack what was removed of it then. The greatest mark of any tells.
+    """Publish the inventory, in which no table counts as transactional for the first time by the configuration's word
+    alone without a mark: nobody asks whether its cells are older than it, and it may have been here under another name,
+    as a clone, and lack what was removed of it then. The greatest mark of any tells; a hold that was taken before tells
+    up to where it does not, as it was refused below the one of then.
     """
     state = run.state()
-    known = {e.table for e in state.inventory() if e.kind is Kind.TRANSACTIONAL and not e.unconfirmed}
+    known = {e.table for e in state.inventory() if e.kind is Kind.TRANSACTIONAL}
     greatest = max((history.applied for history in state.histories()), default=0)
     for entry in inventory:
-        if entry.kind is Kind.TRANSACTIONAL and not entry.unconfirmed and entry.table not in known:
-            state.raise_mark(entry.table, greatest, run.request.run)
+        if entry.kind is Kind.TRANSACTIONAL and entry.mark == "configuration" and entry.table not in known:
+            held = (at_most(h.timestamp) for h in state.holds(entry.table) if h.counts(run.request.now))
+            state.raise_mark(entry.table, min([greatest, *held]), run.request.run)
     state.put_inventory(inventory, run.summary.low_watermark, millis(run.request.now))
 
 

@@ -34,12 +34,12 @@ def check_driver(jvm: Any, class_path: str) -> None:
     Raises:
         UsageError: says which it is, and what to do.
     """
-    packages: Any = jvm.lowtide.connector
+    contract = jvm.lowtide.connector.Contract
     # To py4j a class that is not there is a package.
-    if isinstance(packages.Contract, JavaClass):
-        found = str(packages.Contract.number())
+    if isinstance(contract, JavaClass):
+        found = str(contract.number())
     else:
-        found = _OLDER if isinstance(packages.LowtideSource, JavaClass) else _NONE
+        found = _OLDER if isinstance(jvm.lowtide.connector.LowtideSource, JavaClass) else _NONE
     where = f"; spark.driver.extraClassPath is {class_path or 'not set'}"
     if found == _NONE:
         fact = f"this driver lacks the connector (no class {FIRST}){where}"

@@ -73,8 +73,9 @@ final class AsOf implements Serializable {
         }
         Connection connection = Connections.get(options.hbase);
         long life = Tables.stated(connection, TableName.valueOf(options.commitTable));
+        JsonNode recorded = Records.oracle(connection, options); // first: a job may record a higher one meanwhile
         long watermark = lowWatermark(connection, options);
-        refuseLostEntries(Records.oracle(connection, options), options, life, watermark);
+        refuseLostEntries(recorded, options, life, watermark);
         boolean world = options.clock.isWorld(watermark);
         long readPoint = Moment.of(connection, options, watermark, world);
         if (readPoint > watermark) {

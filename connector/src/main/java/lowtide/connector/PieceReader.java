@@ -151,6 +151,10 @@ final class PieceReader implements PartitionReader<InternalRow> {
             scan.withStartRow(wanted.get(0)).withStopRow(wanted.get(wanted.size() - 1), true);
         }
         for (byte[] family : piece.families()) {
+            if (asOf != null && asOf.isUnfit(family)) {
+                // HBase may keep the last version alone, and a later one's proof is all that tells of the one that was.
+                scan.setColumnFamilyTimeRange(family, lowerBound(options.raw, from), Long.MAX_VALUE);
+            }
             if (pushdown.qualifiers == null || options.raw) {
                 scan.addFamily(family);
             } else {

@@ -150,9 +150,9 @@ final class Records {
         return names(listed, "families");
     }
 
-    /** Those that nothing marks, and in which it saw shadow cells. */
+    /** Those that nothing marks, and in which it saw shadow cells; into a disabled table it did not look. */
     static Set<String> unmarked(JsonNode listed) {
-        return names(listed, "unmarked");
+        return listed.path("enabled").asBoolean() ? names(listed, "unmarked") : new TreeSet<>();
     }
 
     private static Set<String> names(JsonNode listed, String which) {

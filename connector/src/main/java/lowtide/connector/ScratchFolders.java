@@ -65,11 +65,20 @@ final class ScratchFolders {
             return;
         }
         long limit = System.currentTimeMillis() - olderThanMillis;
+        IOException failed = null;
         for (FileStatus folder : files.listStatus(scratch)) {
-            if (folder.isDirectory() && folder.getModificationTime() < limit
-                    && name.matcher(folder.getPath().getName()).matches()) {
-                drop(configuration, folder.getPath().toString());
+            if (!folder.isDirectory() || folder.getModificationTime() >= limit
+                    || !name.matcher(folder.getPath().getName()).matches()) {
+                continue;
             }
+            try {
+                drop(configuration, folder.getPath().toString());
+            } catch (IOException e) {
+                failed = e; // somebody else's, perhaps; the others go
+            }
+        }
+        if (failed != null) {
+            throw failed;
         }
     }
 
