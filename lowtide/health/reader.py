@@ -21,7 +21,8 @@ from lowtide.ledger import settled, steps
 from lowtide.ledger.model import Table
 from lowtide.ledger.store import Tables
 from lowtide.store import oracle_probe
-from lowtide.store.gateway import allotted, connect, described, low_watermark
+from lowtide.store.gateway import allotted, connect, described, failures, low_watermark, text_of
+from lowtide.store.permissions import denial
 from lowtide.store.records import Outcomes
 from lowtide.store.state import StateStore
 from lowtide.values.clock import from_millis, millis, on_world_clock
@@ -61,8 +62,10 @@ def read_through(connection: Any, config: Config, now: datetime, runs: int = RUN
     current, problem = None, ""
     try:
         current = low_watermark(connection, config, listed)
-    except StoreError as error:
-        problem = str(error)
+    except failures(StoreError) as error:
+        problem = str(error) if isinstance(error, StoreError) else denial(text_of(error))
+        if not problem:
+            raise
     recorded = state.recorded_low_watermark()
     world = on_world_clock(config.omid.clock, max(current or 0, recorded.low_watermark if recorded else 0))
     last = tuple(state.runs(runs)) if runs else ()

@@ -15,7 +15,7 @@ from lowtide.errors import LedgerError, LowtideError, StoreError, TableError, Us
 from lowtide.ledger import keeping, steps
 from lowtide.ledger.model import FAMILY, ISSUER_ROW, Table, key_bytes, key_text
 from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Scan, Write
-from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, failures, kept_for, no_answer, pool
+from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, failures, has_table, kept_for, no_answer, pool
 
 if TYPE_CHECKING:
     from lowtide.config import Config
@@ -127,7 +127,7 @@ class Tables:
             TableError: a table is missing.
         """
         there = self._connection.tables()
-        missing = [name for name in map(self.name, Table) if name.encode() not in there]
+        missing = [name for name in map(self.name, Table) if not has_table(self._connection, name, there)]
         if missing:
             msg = (
                 f"the ledger has no table {', '.join(missing)}; make it with: lowtide ledger init (or set "

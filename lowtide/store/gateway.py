@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 FAMILY_SETTINGS = {"max_versions": 1, "bloom_filter_type": "ROW", "block_cache_enabled": True}
 
 _META = "hbase:meta"
+#: A row that no table here has.
+_NO_ROW = b"\x00"
 _STATE = b"table:state"
 #: HBase's ``TableState`` of an enabled table.
 _ENABLED = b"\x08\x00"
@@ -242,6 +244,29 @@ def table_state(connection: Any, table: str) -> tuple[bool, int]:
     return value == _ENABLED, at
 
 
+def has_table(connection: Any, table: str, listed: Collection[bytes] | None = None) -> bool:
+    """Whether HBase has *table*. To a user with no right at all on a table HBase does not list it: one that is not
+    listed is asked for a row.
+
+    Args:
+        connection: of :func:`connect`.
+        table: its name.
+        listed: the tables of HBase, where they are known already.
+
+    Raises:
+        IOError: HBase's, with the right that is missing: it has the table.
+    """
+    if table.encode() in (connection.tables() if listed is None else listed):
+        return True
+    try:
+        connection.table(table).row(_NO_ROW)
+    except failures() as error:
+        if "TableNotFound" in text_of(error):
+            return False
+        raise
+    return True
+
+
 def allotted(connection: Any, config: Config, listed: Collection[bytes] | None = None) -> Allotted | None:
     """The highest timestamp that the oracle has allotted to itself, as it stored it in HBase; None where it stores it
     elsewhere, or this user may not know.
@@ -279,10 +304,11 @@ def low_watermark(connection: Any, config: Config, listed: Collection[bytes] | N
 
     Raises:
         TableError: there is no commit table.
+        IOError: HBase's, with the right on it that is missing.
         WatermarkError: the row is missing or no eight-byte number.
     """
     name = config.omid.commit_table
-    if name.encode() not in (connection.tables() if listed is None else listed):
+    if not has_table(connection, name, listed):
         remedy = "create it with Omid's OmidTableManager, or set omid.commit_table"
         raise TableError(f"there is no commit table {name}", remedy)
     column = config.omid.watermark_family.encode() + b":" + LOW_WATERMARK_QUALIFIER

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from lowtide_spark.ledger.dataframes import LedgerFrames
+from thriftpy2.thrift import TApplicationException
 
 from lowtide.config import Config
 from lowtide.errors import StoreError, TableError
@@ -23,15 +24,22 @@ FOREVER = 2**31 - 1
 class Gateway:
     """A ledger's tables as a gateway tells of them; one has a TTL. Whoever reads a row has gone by it."""
 
-    def __init__(self, expiring: str, ttl: int = 86_400) -> None:
+    def __init__(self, expiring: str, ttl: int = 86_400, *, unlisted: str = "TableNotFoundException: q_users") -> None:
+        self.unlisted = unlisted
         self.ttls = {f"p_{table}": ttl if table == expiring else FOREVER for table in Table}
 
     def tables(self) -> list[bytes]:
         return [name.encode() for name in self.ttls]
 
     def table(self, name: str) -> Any:
+        if name not in self.ttls:
+            return SimpleNamespace(row=self.refuse)
         families = {b"l": {"time_to_live": self.ttls[name]}}
         return SimpleNamespace(families=lambda: families, rows=lambda _: [(b"issuer", {b"l:nickname": b"issuer"})])
+
+    def refuse(self, _: bytes) -> None:
+        """As HBase's own error comes through the gateway."""
+        raise TApplicationException(0, f"org.apache.hadoop.hbase.{self.unlisted}\n\tat org.apache.hadoop.hbase.client")
 
 
 @pytest.mark.parametrize("table", Table)
@@ -48,6 +56,13 @@ def test_a_sensor_waits_for_nothing_where_rows_expire() -> None:
     config = Config.model_validate({"ledger": {"prefix": "p_"}})
     with pytest.raises(StoreError, match="keeps a cell for 1d only"):
         TransactionIs(transaction_id(user_id("ann"), 1)).check(config, Gateway(Table.RECORDS))
+
+
+def test_a_table_that_this_user_may_not_see_is_not_called_missing() -> None:
+    """HBase does not list it: what it says when asked for a row names the right that is missing."""
+    denied = "security.AccessDeniedException: Insufficient permissions (user=alice, scope=q_users, action=READ)"
+    with pytest.raises(TApplicationException, match="AccessDenied"):
+        Tables(Gateway("none", unlisted=denied), "q_").check_there()
 
 
 def test_a_ledger_that_is_not_there_is_no_fault_of_the_gateway() -> None:
