@@ -241,17 +241,18 @@ def _whole_job(stack: Stack, omid: OmidClient, bare: Bare, config: Path, cells: 
     for table in (TABLE, SMALL):  # the job would search them too for shadow cells, and the compaction does not
         omid.drop(table)
     for number in range(rounds + 1):  # the first warms up: classes, plans, file cache
+        ours, searched = f"benchours{number}", f"benchsearched{number}"  # one that had a name before came back
         _unmark_all(omid, config)  # else only the first round would pay for its marks
-        omid.clone("bench-copy", "benchours")
-        _, scan = bare.loop("snapshot", "benchours", 2)
-        done = _clean(config, "benchours", "--full", "--execute", "--budget-share", "1")
-        idle = _work_seconds(_clean(config, "benchours", "--execute"))
-        omid.drop("benchours")
+        omid.clone("bench-copy", ours)
+        _, scan = bare.loop("snapshot", ours, 2)
+        done = _clean(config, ours, "--full", "--execute", "--budget-share", "1")
+        idle = _work_seconds(_clean(config, ours, "--execute"))
+        omid.drop(ours)
         _unmark_all(omid, config)
-        omid.clone("bench-copy", "benchtwice")
+        omid.clone("bench-copy", searched)
         with mock.patch.object(Store, "versions", _telling_nothing):
-            twice = _clean(config, "benchtwice", "--full", "--execute", "--budget-share", "1")
-        omid.drop("benchtwice")
+            twice = _clean(config, searched, "--full", "--execute", "--budget-share", "1")
+        omid.drop(searched)
         omid.clone("bench-copy", "benchtheirs")
         omid.attach_omid_compactor("benchtheirs")
         compaction = _timed(lambda: omid.compact("benchtheirs", major=True))

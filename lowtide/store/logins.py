@@ -76,7 +76,8 @@ _MEANINGS = (
             f"Received fatal alert: {alert}",
             "HBase's servers ask for a certificate of the client and do not take this one's, or it shows none: "
             "hbase.rpc.tls.keystore.location names the store that has it, with its key, and the servers have to trust "
-            "its authority",
+            "its authority; nor do they take one that bears no name or address of the client's host, unless their "
+            "hbase.server.netty.tls.verify.client.hostname is false",
         )
         for alert in ("bad_certificate", "certificate_required", "certificate_unknown")
     ),

@@ -20,6 +20,8 @@ from lowtide.lab.workload import OmidClient
 pytestmark = pytest.mark.needs("kerberos")
 
 PASSWORD = "not-a-secret-here"
+#: What a certificate says of whose it is: each side compares it with the other's host.
+OF_THIS_HOST = f"SAN=DNS:localhost,DNS:{socket.gethostname()},IP:127.0.0.1"
 
 
 def keytool(*arguments: str) -> None:
@@ -56,8 +58,7 @@ def asking_for(mode: str, folder: Path, *clients: Path) -> Iterator[Gateway]:
     """A secured store whose servers take TLS alone, and of clients want a certificate as *mode* says: theirs, or one of
     *clients*. Its own clients have the servers' key.
     """
-    names = f"SAN=DNS:localhost,DNS:{socket.gethostname()},IP:127.0.0.1"
-    key = made_key(folder, "hbase", "-ext", names)
+    key = made_key(folder, "hbase", "-ext", OF_THIS_HOST)
     trusted = trust(folder / "trust.p12", key)
     for client in clients:
         trust(trusted, client)
@@ -115,10 +116,12 @@ def test_jobs_speak_tls_to_hbase_and_say_what_is_wrong_with_it(tmp_path: Path) -
 
 def test_jobs_show_the_certificate_that_hbase_asks_for(tmp_path: Path) -> None:
     """Where servers let nobody in without one they trust, a run with a key of its own reads and deletes. Without a key,
-    with one that nobody trusts, or that it has no password for, it changes nothing and is told so in one sentence.
+    with one that nobody trusts, that bears no name of its host, or that it has no password for, it changes nothing and
+    is told so in one sentence.
     """
-    mine, stranger = made_key(tmp_path, "mine"), made_key(tmp_path, "stranger")
-    with asking_for("NEED", tmp_path, mine) as gateway, OmidClient(gateway.stack) as omid:
+    mine, stranger = (made_key(tmp_path, name, "-ext", OF_THIS_HOST) for name in ("mine", "stranger"))
+    nameless = made_key(tmp_path, "nameless")
+    with asking_for("NEED", tmp_path, mine, nameless) as gateway, OmidClient(gateway.stack) as omid:
         bare = without_key(gateway)
         for scene in staged(omid):
             table = scene.table()
@@ -129,6 +132,7 @@ def test_jobs_show_the_certificate_that_hbase_asks_for(tmp_path: Path) -> None:
             for settings, told in (
                 (bare, asked),
                 ({**bare, **of_store("keystore", stranger)}, asked),
+                ({**bare, **of_store("keystore", nameless)}, "bears no name or address of the client's host"),
                 ({**bare, **of_store("keystore", mine), "hbase.rpc.tls.keystore.password": "x"}, "another password"),
             ):
                 refused(gateway, tmp_path, settings, told)

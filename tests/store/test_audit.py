@@ -37,13 +37,13 @@ def test_what_acts_is_entered_and_nothing_else(job: Job, scene: Scene, omid: Omi
     table = scene.table()
     orphan = scene.orphan(table)
     omid.advance_watermark()
-    named = ("--table", table)
+    named, one, two = ("--table", table), f"one-{table}", f"two-{table}"
     assert job("orphan_cleanup", *named).code == 0
     assert entries(tmp_path) == []
-    done = job("orphan_cleanup", *named, "--execute", "--run-id", "one", "--context", "approved_by=Ann")
+    done = job("orphan_cleanup", *named, "--execute", "--run-id", one, "--context", "approved_by=Ann")
     assert done.code == 0, done.problems
     began, ended = entries(tmp_path)
-    assert (began["event"], began["run"], began["job"]) == ("began", "one", "orphan_cleanup")
+    assert (began["event"], began["run"], began["job"]) == ("began", one, "orphan_cleanup")
     assert [*named, "--execute"] == [x for x in began["arguments"] if x in (*named, "--execute")]
     assert began["by"]["user"] == began["by"]["principal"] == getpass.getuser(), "as whom HBase knows it"
     assert began["context"] == {"approved_by": "Ann"}
@@ -51,9 +51,9 @@ def test_what_acts_is_entered_and_nothing_else(job: Job, scene: Scene, omid: Omi
     [of_table] = [each for each in ended["tables"] if each["table"] == table]
     assert (of_table["execute"], of_table["counts"]["deleted"]) == (True, 1)
     assert not scene.has(table, orphan)
-    back = job("sideline_restore", "--restore", "one", "--execute", "--run-id", "two")
+    back = job("sideline_restore", "--restore", one, "--execute", "--run-id", two)
     assert back.code == 0, back.problems
-    assert [(e["run"], e["event"]) for e in entries(tmp_path)[2:]] == [("two", "began"), ("two", "ended")]
+    assert [(e["run"], e["event"]) for e in entries(tmp_path)[2:]] == [(two, "began"), (two, "ended")]
     assert entries(tmp_path)[-1]["tables"][0]["counts"]["restored"] == 1
 
 
@@ -112,22 +112,22 @@ def test_no_value_of_a_cell_is_anywhere_but_aside(
     for _ in range(3):
         scene.committed(table, row=b"old", value=SECRET)
     omid.advance_watermark()
-    named = ("--table", table)
+    named, one, two = ("--table", table), f"one-{table}", f"two-{table}"
     assert job("orphan_cleanup", *named, "--list").code == 0
-    done = job("orphan_cleanup", *named, "--execute", "--list", "--run-id", "one")
+    done = job("orphan_cleanup", *named, "--execute", "--list", "--run-id", one)
     assert (done.code, done.totals["deleted"], done.totals["healed"]) == (0, 1, 1), done.problems
     for looks in (
         ("why", *named, "--row", "r"),
-        ("sideline", "--show", "one"),
+        ("sideline", "--show", one),
         ("verify", *named),
         ("survey", *named),
-        ("sideline_restore", "--restore", "one"),
+        ("sideline_restore", "--restore", one),
     ):
         job(*looks)
     assert job("watermark_collection", "--execute").code == 0
-    removed = job("history_gc", *named, "--list", "--execute", "--run-id", "two", config=configure(defaults=NO_AGE))
+    removed = job("history_gc", *named, "--list", "--execute", "--run-id", two, config=configure(defaults=NO_AGE))
     assert removed.totals["deleted"] > 0, removed.problems
-    aside = [tmp_path / "sideline" / run for run in ("one", "two")]
+    aside = [tmp_path / "sideline" / run for run in (one, two)]
     assert [folder.stat().st_mode & 0o777 for folder in aside] == [0o700, 0o700]
     told = "".join(capfd.readouterr()).encode()
     files = [file for file in tmp_path.rglob("*") if file.is_file() and not {*aside} & {*file.parents}]

@@ -100,7 +100,8 @@ def test_the_sideline_of_another_store_is_refused_by_every_job_that_needs_it(
     orphan = scene.orphan(table)
     omid.advance_watermark()
     folder = tmp_path / "sideline"
-    acting = ("orphan_cleanup", "--table", table, "--execute", "--run-id", "one")
+    run = f"one-{table}"  # a run's id is its own in a store that other tests work on too
+    acting = ("orphan_cleanup", "--table", table, "--execute", "--run-id", run)
     assert job(*acting).code == 0
 
     def files() -> dict[str, bytes]:
@@ -120,14 +121,14 @@ def test_the_sideline_of_another_store_is_refused_by_every_job_that_needs_it(
     assert any("part-" in name for name in before), "there is something to lose"
     for config in others():
         for name in set(JOBS) - {"balances", "survey"}:
-            needs = {"sideline_restore": ["--restore", "one"], "journal_replay": ["--from", "2020-01-01T00:00:00Z"]}
+            needs = {"sideline_restore": ["--restore", run], "journal_replay": ["--from", "2020-01-01T00:00:00Z"]}
             acts = [] if name in INSPECTIONS else ["--execute"]
             shown = ["--table", table, "--row", "r"] if name == "why" else []
-            refused = job(name, *needs.get(name, []), *acts, *shown, "--run-id", "one", config=config)
+            refused = job(name, *needs.get(name, []), *acts, *shown, "--run-id", run, config=config)
             assert "belongs to another store" in refused.problems, name
             assert (refused.code, f"with the records {records} in HBase" in refused.problems) == (2, True)
         assert "belongs to another store" in job("orphan_cleanup", "--list", config=config).problems
-        assert "belongs to another store" in job("sideline_restore", "--restore", "one", config=config).problems
+        assert "belongs to another store" in job("sideline_restore", "--restore", run, config=config).problems
     assert files() == before
     assert omid.raw(table) == later
     for number, _ in enumerate(others()):
@@ -135,5 +136,5 @@ def test_the_sideline_of_another_store_is_refused_by_every_job_that_needs_it(
         config = others(sideline=str(own))[number]
         assert "another store" not in job("watermark_collection", "--execute", config=config).problems
         assert [path.name.split("~")[1] for path in (own / FOLDER).iterdir() if path.name[0] != "."] == [crossed_state]
-    back = job("sideline_restore", "--restore", "one", "--execute")
+    back = job("sideline_restore", "--restore", run, "--execute")
     assert (back.code, back.totals["restored"], scene.has(table, orphan)) == (0, 1, True), back.problems
