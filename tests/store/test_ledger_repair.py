@@ -251,6 +251,7 @@ def test_a_repair_killed_at_any_effect_and_run_again(
     state.create()  # or the first run had effects more than those after it
     state.record_format()
     wreck.make_shared_folders(connector)
+    assert run("transaction_repair", *NOW).code == 0  # nor does one before it count as failing
     left_half_way()
     whole = deadman.run(lambda: run("transaction_repair", *NOW))
     assert whole.result is not None
