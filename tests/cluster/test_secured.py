@@ -9,12 +9,16 @@ import subprocess
 
 import pytest
 from days_kit import Days, entries_are_pruned, history_goes, left
+from ledger_kit import Books
 from secured_site import ME, USER, SecuredSite
 from shown import check_snapshots
 from yarn_kit import PATIENCE, tell
 
 from lowtide.config import load
+from lowtide.health.conditions import TransactionsStuck, check
 from lowtide.lab.workload import OmidClient, Shape, run
+from lowtide.ledger import init
+from lowtide.ledger.model import Table, user_id
 from lowtide.run import submit
 
 pytestmark = pytest.mark.needs("kerberos")
@@ -108,6 +112,30 @@ def test_history_goes_that_no_reader_needs(secured_site: SecuredSite, secured_om
 def test_commit_entries_are_pruned(secured_site: SecuredSite, secured_omid: OmidClient, days: Days) -> None:
     """No entry is left at or below the bound, and what the commit table proved is still shown."""
     entries_are_pruned(secured_site, secured_omid, days)
+
+
+def test_a_ledger_is_repaired_by_tokens(secured_site: SecuredSite, days: Days) -> None:
+    """Executors read and end by tokens what its client left half-way, as a user who has rights on the ledger's tables
+    alone; then the money adds up, and sensors see it.
+    """
+    ledger = {"prefix": "cluster_", "grace": "0s", "allow_short_grace": True}
+    books = Books(secured_site.configuration(keytab="lowtide", ledger=ledger))  # who may make tables
+    init(books.config)
+    with books.open() as book:
+        for nickname in ("ann", "bob"):
+            book.add_user(nickname)
+        book.transfer("issuer", "ann", 50)
+    secured_site.grant(USER, [f"cluster_{table}" for table in Table])
+    assert books.stopped(lambda book: book.transfer("ann", "bob", 7), at=4, how="after")
+    config = secured_site.configuration(ENCRYPTED, ledger=ledger)
+    stuck, own = TransactionsStuck(older_than="0s"), load(config)
+    assert check(stuck, own).met
+    repaired = secured_site.run("transaction_repair", "--config", str(config), "--execute")
+    assert (repaired.code, repaired.summary["by"]["principal"]) == (0, ME), repaired.output
+    assert books.entries() == []
+    assert not check(stuck, own).met
+    balances = books.balances()
+    assert (sum(balances.values()), balances[user_id("ann")] + balances.get(user_id("bob"), 0)) == (0, 50)
 
 
 def test_hbases_files_are_hbases_alone(secured_site: SecuredSite, secured_omid: OmidClient, days: Days) -> None:
