@@ -21,6 +21,8 @@ class Days:
     config: Path
     #: The name of the run that acted first.
     first: str = ""
+    #: And of the one that removed history.
+    history: str = ""
 
 
 def left(omid: OmidClient, days: Days) -> int:
@@ -37,6 +39,7 @@ def history_goes(site: Site, omid: OmidClient, days: Days, tables: Sequence[str]
     gone = site.run("history_gc", "--config", str(days.config), "--execute")
     assert gone.code == 0, gone.output
     assert gone.totals["deleted"] > more_than
+    days.history = gone.summary["run"]
     marks = [table["mark"]["applied"] for table in gone.summary["tables"] if table["table"] in tables]
     assert len(marks) == len(tables)
     check_snapshots(omid, days.model, [*marks, omid.begin()])

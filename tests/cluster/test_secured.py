@@ -183,8 +183,9 @@ def test_a_restore_and_a_verification_by_a_ticket(
     """
     config = secured_site.configuration(keytab=None, defaults=YOUNG)
     with secured_site.ticket(3600) as cache:
-        ended = secured_site.lowtide("restore", days.first, "--config", str(config), "--execute", KRB5CCNAME=cache)
-        assert ended.code == 0, ended.output
+        for name in (days.history, days.first):  # the last first: a tombstone may have hidden what an earlier one took
+            ended = secured_site.lowtide("restore", name, "--config", str(config), "--execute", KRB5CCNAME=cache)
+            assert ended.code == 0, ended.output
         check_snapshots(secured_omid, days.model, [secured_omid.begin()])
         assert left(secured_omid, days) > 0
         again = secured_site.run("orphan_cleanup", "--config", str(config), "--full", "--execute", KRB5CCNAME=cache)
