@@ -274,6 +274,8 @@ def _idle(meter: Meter, omid: OmidClient, config: Path, options: argparse.Namesp
             console.print(f"  {scene.tables[0]}, round {number}: {_work_seconds(summary):.1f} s; {summary['phases']}")
             if number:
                 side.append(_work_seconds(summary))
+            else:  # as each day does: it lists the tables, and those on no list are looked into by every run
+                _run(meter, "watermark_collection", config, "--execute")
     return ratio
 
 

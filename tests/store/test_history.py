@@ -835,8 +835,9 @@ def test_killed_at_any_effect_and_run_again(
     to remove.
     """
     chance = random.Random(seed)
-    reference = replaced(scene)
+    earlier, reference = replaced(scene), replaced(scene)
     cleaned(job, omid)
+    assert gc(earlier).code == 0  # what others left undone is forgotten by then
     whole = deadman.run(lambda: gc(reference))
     assert whole.result is not None
     assert whole.result.code == 0, whole.result.problems
