@@ -16,6 +16,7 @@ from warm_driver import AirflowWithDriver, WarmDriver
 from lowtide.config import load
 from lowtide.lab.airflow import AirflowConfig, Dags, LocalAirflow, Run, free_port_config
 from lowtide.lab.stack import Stack
+from tests.new_day import wait_for_a_new_day
 
 #: Seconds for a few Spark starts on a machine that has much else to do.
 PATIENCE = 1800
@@ -35,9 +36,6 @@ SHORT = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "2",
 }
-
-#: Before midnight UTC, so long no site begins: a daily run would come amid its tests, and clean what they call today's.
-LATE = timedelta(minutes=10)
 
 #: One retry, at once: enough to see that there is one.
 QUICK = {"retries": "1", "retry_delay": "1"}
@@ -64,14 +62,6 @@ def installation(
         finally:
             airflow.down()
             stack.down()
-
-
-def wait_for_a_new_day() -> None:
-    """Where one is about to begin."""
-    now = datetime.now(UTC)
-    if (soon := now + LATE).date() > now.date():
-        midnight = soon.replace(hour=0, minute=0, second=0, microsecond=0)
-        time.sleep((midnight - now).total_seconds() + 1)
 
 
 def configuration(file: Path, stack: Stack, tables: dict[str, Any]) -> Path:

@@ -12,6 +12,7 @@ from yarn_kit import PATIENCE, Site, tell
 
 from lowtide.lab.airflow import LocalAirflow, free_port_config
 from lowtide.lab.workload import OmidClient
+from tests.new_day import wait_for_a_new_day
 
 TABLE = "through_airflow"
 SPARK = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "client"}}
@@ -38,6 +39,7 @@ def airflow(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         monkeypatch.setenv(name, value)
     file = site.configuration(spark={"master": "local[1]"})
     local = LocalAirflow(free_port_config(tmp_path / "airflow", lowtide_config=file))
+    wait_for_a_new_day()
     try:
         local.up(tell)
         local.command(["connections", "add", "spark_lowtide", "--conn-json", json.dumps(SPARK)])

@@ -21,6 +21,7 @@ from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
 from lowtide.ledger import init
 from lowtide.ledger.model import Entry
+from tests.new_day import wait_for_a_new_day
 
 pytestmark = pytest.mark.needs("kerberos")
 
@@ -93,6 +94,7 @@ def bank(gateway: Gateway, tmp_path: Path) -> Iterator[Bank]:
     (dags / "lowtide.py").write_text("from lowtide_airflow.factory import lowtide_dags\nlowtide_dags()\n")
     config = free_port_config(tmp_path / "airflow", lowtide_config=file, dags=dags, triggerer=True, parallelism=4)
     airflow = LocalAirflow(config)
+    wait_for_a_new_day()
     try:
         airflow.up()
         found = Bank(airflow, Books(file))
