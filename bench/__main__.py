@@ -17,14 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import yaml
 from lowtide_spark.cleaning.orphans import clean
 from lowtide_spark.frames import omid as omid_rows
-from lowtide_spark.frames.store import LIVE, MET, Source, Store
+from lowtide_spark.frames.store import LIVE, Source, Store
 from lowtide_spark.run.job import run_job
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table
@@ -39,7 +38,6 @@ from lowtide.values.formats import INVALID_QUALIFIER
 HOME = Path(".lowtide/bench")
 TABLE = "bench"
 SMALL = "benchsmall"
-_versions = Store.versions
 console = Console(width=110)
 
 
@@ -152,9 +150,8 @@ def _suspects(connector: Store, bare: Bare, way: str, rounds: int) -> Ratio:
     )
 
     def find(source: Source) -> None:
-        frame = connector._read("versions", TABLE, endRows="true", **source.options())
-        # As the job reads: with what tells whose shadow cells there are.
-        frame.where(F.col("commit_ts").isNull()).select("row", "timestamp", MET).write.format("noop").mode(
+        frame = connector._read("versions", TABLE, endRows="true", **source.options())  # as the job reads
+        frame.where(F.col("commit_ts").isNull()).select("row", "timestamp").write.format("noop").mode(
             "overwrite"
         ).save()
 
@@ -229,55 +226,42 @@ def _day(config: Path, table: str, edge: int) -> None:
 
 
 def _whole_job(stack: Stack, omid: OmidClient, bare: Bare, config: Path, cells: int, rounds: int) -> list[Ratio]:
-    """The whole cleanup job against Omid's own major compaction, against a bare scan, and against itself with the table
-    searched for proofs in a second read; each on a fresh clone of the same table.
+    """The whole cleanup job against Omid's own major compaction, and against a bare scan; each round on a fresh clone
+    of the same table.
     """
     took = Ratio("whole cleanup job against Omid's major compaction", "<= 0.25")
     scanned = Ratio("the same against a bare loop over the same files, once", "<= 3")
-    once = Ratio("the same against itself where each table is searched as well", "<= 0.77")
     wrote = Ratio("bytes written against the compaction", "<= 0.01", unit="bytes")
     fixed: list[float] = []
     omid.snapshot(TABLE, "bench-copy")
     for table in (TABLE, SMALL):  # the job would search them too for shadow cells, and the compaction does not
         omid.drop(table)
     for number in range(rounds + 1):  # the first warms up: classes, plans, file cache
-        ours, searched = f"benchours{number}", f"benchsearched{number}"  # one that had a name before came back
+        ours = f"benchours{number}"  # one that had a name before came back
         _unmark_all(omid, config)  # else only the first round would pay for its marks
         omid.clone("bench-copy", ours)
         _, scan = bare.loop("snapshot", ours, 2)
         done = _clean(config, ours, "--full", "--execute", "--budget-share", "1")
         idle = _work_seconds(_clean(config, ours, "--execute"))
         omid.drop(ours)
-        _unmark_all(omid, config)
-        omid.clone("bench-copy", searched)
-        with mock.patch.object(Store, "versions", _telling_nothing):
-            twice = _clean(config, searched, "--full", "--execute", "--budget-share", "1")
-        omid.drop(searched)
         omid.clone("bench-copy", "benchtheirs")
         omid.attach_omid_compactor("benchtheirs")
         compaction = _timed(lambda: omid.compact("benchtheirs", major=True))
         size = _bytes(stack, "benchtheirs")
         omid.drop("benchtheirs")
         console.print(
-            f"  whole job {_work_seconds(done):.1f} s against {compaction:.1f}, a bare scan of {scan[-1]:.1f} and "
-            f"{_work_seconds(twice):.1f} with a second read; {done['phases']}, {done['totals']}"
+            f"  whole job {_work_seconds(done):.1f} s against {compaction:.1f}, and a bare scan of {scan[-1]:.1f}; "
+            f"{done['phases']}, {done['totals']}"
         )
         if number:
             took.ours.append(_work_seconds(done)), took.theirs.append(compaction)
             scanned.ours.append(_work_seconds(done)), scanned.theirs.append(scan[-1])
-            once.ours.append(_work_seconds(done)), once.theirs.append(_work_seconds(twice))
             wrote.ours.append(done["totals"]["bytes_written"]), wrote.theirs.append(size)
             fixed.append(idle)
     omid.delete_snapshot("bench-copy")
     start, whole = statistics.median(fixed), statistics.median(took.ours)
     took.note = f"fixed cost {start:.1f} s; {cells / max(whole - start, 0.1) / 1e6:.2f} M cells/s beyond it"
-    return [took, scanned, once, wrote]
-
-
-def _telling_nothing(self: Store, *arguments: Any, met: bool = False, **named: Any) -> DataFrame:
-    """A read that does not tell whose shadow cells it met, nor pays for it."""
-    frame = _versions(self, *arguments, **named)
-    return frame.withColumn(MET, F.lit(None).cast("binary")) if met else frame
+    return [took, scanned, wrote]
 
 
 def _unmark_all(omid: OmidClient, config: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -127,18 +127,6 @@ def first_unrecorded(ranges: Sequence[WorkRange], facts: Sequence[Fact]) -> int:
     present life.
     """
     return min((cleaned_intervals(r.keys, facts).prefix_end(r.from_ts) for r in ranges), default=0)
-
-
-def cover(ranges: Iterable[WorkRange], span: tuple[int, int]) -> bool:
-    """Whether *ranges* have every row of a table, each at all timestamps of [*span*)."""
-    reached = b""
-    for keys in sorted(r.keys for r in ranges if r.from_ts <= span[0] and span[1] <= r.to_ts):
-        if keys.start > reached:
-            return False
-        if not keys.stop:
-            return True
-        reached = max(reached, keys.stop)
-    return False
 
 
 def _start(

@@ -558,6 +558,47 @@ def test_a_table_that_is_restored_while_a_run_goes_on_is_left_to_the_next(
     assert (green.code, scene.healed(table, start, row=b"healed")) == (0, commit), green.problems
 
 
+@pytest.mark.parametrize("only", [True, False])
+def test_a_table_that_comes_back_after_it_was_searched_may_prove_now_what_had_no_proof(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    snapshot: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    only: bool,
+) -> None:
+    """Whether the run cleans that table too or not, nothing is done to any table; the next run heals by what came
+    back. One that went meanwhile, and one that came, stop nothing.
+    """
+    table, other, went = scene.table(), scene.table(), scene.table()
+    start, commit = scene.committed(other)
+    name = snapshot(other)
+    omid.truncate(other)
+    scene.cell(table, start)
+    gone = scene.orphan(table, row=b"gone")
+    omid.advance_watermark()
+    find_and_decide = orphans.find_and_decide
+    cleanup = ("orphan_cleanup", "--table", table, *(() if only else ("--table", other)), "--execute")
+
+    def meanwhile(happens: Callable[[], object]) -> Outcome:
+        def found(*arguments: Any) -> Any:
+            result = find_and_decide(*arguments)
+            happens()
+            return result
+
+        with monkeypatch.context() as patched:
+            patched.setattr(orphans, "find_and_decide", found)
+            return job(*cleanup)
+
+    red = meanwhile(lambda: omid.restore(name))
+    assert scene.has(table, start), "what proves it has come back"
+    assert (red.code, start in omid.commit_table(), scene.has(table, gone, row=b"gone")) == (1, False, True)
+    assert f"{other} was restored, made anew, or disabled and enabled" in red.problems
+    green = meanwhile(lambda: (omid.drop(went), scene.table()))
+    assert (green.code, scene.healed(table, start)) == (0, commit), green.problems
+    assert not scene.has(table, gone, row=b"gone")
+
+
 def test_a_journal_that_is_gone_stops_cleaning_and_pruning(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
 ) -> None:

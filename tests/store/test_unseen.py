@@ -272,8 +272,8 @@ def test_a_range_that_is_not_read_to_its_end_ends_the_work_on_its_table(
         """A reader that stops in the second region of the table: neither its cells nor its end come."""
         return versions(self, *arguments, **named).where(F.col("region") != second)
 
-    def end_early(self: Store, reads: Any, **named: Any) -> Any:
-        return [frame.where(F.col("region") != second) for frame in versions_of(self, reads, **named)]
+    def end_early(self: Store, reads: Any) -> Any:
+        return [frame.where(F.col("region") != second) for frame in versions_of(self, reads)]
 
     monkeypatch.setattr(Store, "versions", ends_early)
     monkeypatch.setattr(Store, "versions_of", end_early)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.cleaning.facts import RESTART, Fact, Region, cleaned_intervals, region_watermark
-from lowtide.cleaning.planning import Request, WorkRange, cover, first_unrecorded, plan_ranges, without_read
+from lowtide.cleaning.planning import Request, WorkRange, first_unrecorded, plan_ranges, without_read
 from lowtide.errors import UsageError
 from lowtide.values.clock import EPOCH, WorldClock, millis
 from lowtide.values.formats import CHECKPOINTS, after
@@ -303,22 +303,3 @@ def test_nothing_of_the_future_is_read_whatever_was_asked_for() -> None:
     assert asked.until == NOW
     assert replace(asked, now=NOW + timedelta(seconds=30)).until == asked.end
     assert Request("r", NOW).until is None
-
-
-KEYS = st.sampled_from([b"", b"a", b"b", b"c"])
-SPANS = st.tuples(st.integers(0, 4), st.integers(0, 4))
-
-
-@given(ranges=st.lists(st.tuples(KEYS, KEYS, SPANS), max_size=5), span=SPANS.filter(lambda s: s[0] < s[1]))
-def test_ranges_cover_a_table_where_every_row_is_in_one_at_all_those_times(
-    ranges: list[tuple[bytes, bytes, tuple[int, int]]], span: tuple[int, int]
-) -> None:
-    """Whatever the ranges: row by row, each lies in one that has all the timestamps."""
-    made = [WorkRange("r", KeyRange(a, b), *times) for a, b, times in ranges if not b or a < b]
-
-    def lies(row: bytes, one: WorkRange) -> bool:
-        times = one.from_ts <= span[0] and span[1] <= one.to_ts
-        return times and one.keys.start <= row and (not one.keys.stop or row < one.keys.stop)
-
-    rows = (b"", b"A", b"a", b"aa", b"b", b"bb", b"c", b"cc")
-    assert cover(made, span) == all(any(lies(row, one) for one in made) for row in rows)

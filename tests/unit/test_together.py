@@ -101,7 +101,7 @@ def test_a_table_that_fails_keeps_its_error_and_hides_no_other() -> None:
 
 def test_a_table_is_read_to_its_end_by_its_own_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of tables that are read together one whose range was cut short is not cleaned, however many ends others have."""
-    frame: Any = SimpleNamespace(where=lambda _: frame, select=lambda *_: frame, drop=lambda _: frame)
+    frame: Any = SimpleNamespace(where=lambda _: frame)
     short, whole = table("short"), table("whole")
     for work, ranges in ((short, 2), (whole, 1)):
         work.filter, work.ranges = SimpleNamespace(size=1), [object()] * ranges  # type: ignore[assignment,list-item]

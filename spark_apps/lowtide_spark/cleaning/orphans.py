@@ -15,10 +15,11 @@ from pyspark.sql import DataFrame
 
 from lowtide.cleaning.planning import WorkRange
 from lowtide.tables.inventory import Entry
-from lowtide_spark.cleaning import acting, listing, plan, proofs, recording, searched, suspects, undecided
+from lowtide_spark.cleaning import acting, listing, plan, proofs, recording, suspects, turn, undecided
 from lowtide_spark.cleaning.work import CleanupWork
-from lowtide_spark.frames.inventory import take_inventory
+from lowtide_spark.frames.inventory import take_inventory, transactional
 from lowtide_spark.frames.startset import StartSet, start_set
+from lowtide_spark.frames.store import Life
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.table_work import failures_kept
 
@@ -42,7 +43,7 @@ def clean(run: Run) -> None:
         run.check_approved()
         if taken:
             run.check_low_watermark_again()
-            searched.check_word(run, works)
+            turn.check_searched(run, found.searched)
             acting.act_all(run, taken, found.known, held)
             for work in taken:
                 with failures_kept(work):
@@ -60,10 +61,13 @@ def clean(run: Run) -> None:
 
 @dataclass(frozen=True)
 class Found:
-    """What reading showed: transactions with a commit entry, and what is known of every transaction in question."""
+    """What reading showed: transactions with a commit entry, what is known of every transaction in question, and the
+    tables that were searched for proofs, as they were before; none where nothing was in question.
+    """
 
     committed: StartSet
     known: DataFrame
+    searched: list[Life]
 
 
 def find_and_decide(
@@ -91,7 +95,9 @@ def find_and_decide(
             suspects.find(run, work, suspects.rewritten(work, committed, pruned, held), held)
     suspects.read_all(run, works)
     run.phase("find")
+    asked = [entry.table for entry in transactional(inventory) if entry.enabled]
+    searched = run.store.lives(asked) if not all(work.idle for work in works) else []
     known = proofs.verdicts(run, works, inventory, entries, committed, held, proofs_in)
     plan.decide_all(run, works, known)
     run.phase("decide")
-    return Found(committed, known)
+    return Found(committed, known, searched)

@@ -4,7 +4,7 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame
@@ -15,7 +15,6 @@ from lowtide.tables.inventory import Entry
 from lowtide.values.clock import first_timestamp
 from lowtide.values.formats import INVALID_QUALIFIER
 from lowtide_spark.cleaning import rules
-from lowtide_spark.cleaning.searched import without_proofs
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen, union
@@ -45,8 +44,7 @@ def verdicts(
     suspects = [cells.where(unproved).select("start_ts") for cells in found]
     starts = start_set(committed.without(union(suspects, like=entries.select("start_ts"))), held)
     sources = {w.entry.table: w.source for w in works}
-    without = without_proofs(run, works, starts)
-    siblings, blind = shadow_cells(run, inventory, starts, sources, proofs_in, without)
+    siblings, blind = shadow_cells(run, inventory, starts, sources, proofs_in)
     everyone = entries.select("start_ts").unionByName(starts.frame).where("start_ts is not null")
     known = frozen(rules.verdicts(everyone, entries, _journal(run, starts), siblings, _hidden(run, starts), blind))
     run.has_journal()  # after it was read, too: what it let go of, or lost, meanwhile was not found
@@ -59,14 +57,12 @@ def shadow_cells(
     starts: StartSet,
     sources: Mapping[str, Source],
     proofs_in: Mapping[str, Sequence[WorkRange]] | None = None,
-    without: Collection[str] = (),
 ) -> tuple[DataFrame, bool]:
     """Shadow cells of the transactions in question in every transactional table, and whether one could not be searched.
 
     They are as :func:`lowtide_spark.cleaning.rules.verdicts` takes them, with the table where that has to be confirmed
     first. *sources*: what tables are read from, where not live; *proofs_in*: as for
-    :func:`lowtide_spark.cleaning.orphans.find_and_decide`; *without*: tables that are known to hold none of them
-    (:func:`lowtide_spark.cleaning.searched.without_proofs`), which are not searched.
+    :func:`lowtide_spark.cleaning.orphans.find_and_decide`.
     """
     empty = no_rows(run.store.spark, "start_ts bigint, timestamp bigint, commit_ts bigint, unconfirmed string")
     if not starts:
@@ -74,7 +70,7 @@ def shadow_cells(
     tables = transactional(inventory)
     live: list[TableRead] = []
     found: list[DataFrame] = []
-    for entry in (entry for entry in tables if entry.enabled and entry.table not in without):
+    for entry in (entry for entry in tables if entry.enabled):
         ranges = None if proofs_in is None else proofs_in.get(entry.table, ())
         if ranges is not None and not ranges:
             continue

@@ -22,9 +22,8 @@ from lowtide_spark.cleaning import undecided
 from lowtide_spark.cleaning.work import FEW_SUSPECTS, READ_TOGETHER, CleanupWork, together
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen, frozen_with, union
-from lowtide_spark.frames.kinds import END_OF_RANGE
 from lowtide_spark.frames.startset import StartSet, start_set
-from lowtide_spark.frames.store import LIVE, MET, TableRead
+from lowtide_spark.frames.store import LIVE, TableRead
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.table_work import begin_report, choose_source, count_read, failures_kept, read_once
 
@@ -201,13 +200,12 @@ def _read(run: Run, group: Sequence[CleanupWork]) -> None:
     group = [work for work in group if work.filter is not None]
     if not group:  # it was given up when it was read with others
         return
-    found, read = read_once(_asked(run, group))
-    met, suspects = found.where(F.col("kind") == END_OF_RANGE).select("table", MET), found.drop(MET)
+    suspects, read = read_once(_asked(run, group))
     mine: dict[str, list[Row]] = {}
     for row in read:
         mine.setdefault(row.table, []).append(row)
     for work in group:
-        work.suspects, work.met = suspects, met
+        work.suspects = suspects
         with failures_kept(work):
             count_read(work, mine.get(work.table, []), len(work.ranges), "key ranges")
     weight = sum(work.weight for work in group)
@@ -229,9 +227,9 @@ def _asked(run: Run, group: Sequence[CleanupWork]) -> DataFrame:
         if len(group) > 1 and work.source is LIVE:
             alike.setdefault(work.filter, []).append(work)
         else:
-            versions = run.store.versions(work.table, work.ranges, work.families, work.source, met=True)
+            versions = run.store.versions(work.table, work.ranges, work.families, work.source)
             frames.append(work.filter.suspects(versions))
     for starts, works in alike.items():
         reads = [TableRead(work.table, work.families, work.ranges) for work in works]
-        frames += [starts.suspects(versions) for versions in run.store.versions_of(reads, met=True)]
+        frames += [starts.suspects(versions) for versions in run.store.versions_of(reads)]
     return union(frames, like=frames[0])

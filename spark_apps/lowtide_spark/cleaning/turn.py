@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from lowtide.cleaning.facts import Region
 from lowtide.errors import StoreError
 from lowtide.store.records import Claim
+from lowtide.values.text import names_text
 from lowtide_spark.cleaning.work import CleanupWork
+from lowtide_spark.frames.store import Life
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.table_work import failures_kept
 
@@ -39,6 +41,24 @@ def check_lives(run: Run, works: Sequence[CleanupWork]) -> None:
     for work in read:
         with failures_kept(work):
             _check_life(work, regions_of(work.table))
+
+
+def check_searched(run: Run, searched: Sequence[Life]) -> None:
+    """Before the first mark: no table that was searched for proofs has come back since, as it is *searched*. It may
+    hold a proof now of what had none, for any table of the run. One that went has proved what it could.
+
+    Raises:
+        StoreError: one was restored, made anew, or disabled and enabled.
+    """
+    now = run.store.lives([life.table for life in searched])
+    if back := [
+        life.table for before, life in zip(searched, now, strict=True) if life.stated not in (before.stated, 0)
+    ]:
+        fact = (
+            f"{names_text(back)} {'was' if len(back) == 1 else 'were'} restored, made anew, or disabled and enabled "
+            "while the run went on, after it had been searched for proofs; nothing is done to any table"
+        )
+        raise StoreError(fact, "run again: what came back is searched then")
 
 
 def _check_life(work: CleanupWork, regions: Sequence[Region]) -> None:

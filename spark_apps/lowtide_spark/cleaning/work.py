@@ -44,10 +44,6 @@ class CleanupWork(RegionWork):
     before: Intervals = field(default_factory=Intervals)
     source: Source = LIVE
     suspects: DataFrame | None = None
-    #: With a ``table``, whose shadow cells the reading of the suspects met in each of its parts: ``shadow_starts``.
-    met: DataFrame | None = None
-    #: Whether its word was taken that it holds no proof of any transaction in question.
-    vouches: bool = False
     plan: DataFrame | None = None
     #: The plan with the cells of ranges that are stopped.
     decided: DataFrame | None = None

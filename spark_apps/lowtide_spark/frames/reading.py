@@ -21,8 +21,6 @@ from lowtide.tables.inventory import Descriptor
 from lowtide.values.keyranges import KeyRange
 from lowtide_spark.frames.connector import Connector, explained
 
-#: The column that tells whose shadow cells a read met: it is computed only where it is asked for.
-MET = "shadow_starts"
 #: Above every timestamp: no upper bound on the time range.
 FOREVER = 2**63 - 1
 
@@ -74,24 +72,21 @@ class Reading(Connector):
         source: Source = LIVE,
         *,
         traces: bool = False,
-        met: bool = False,
     ) -> DataFrame:
         """Cell versions of *ranges*, each with its own time range.
 
-        One ``end_of_range`` row a partition and family tells what was read; with *met* in ``shadow_starts`` whose
-        shadow cells, too. With *traces*, tombstones, cells without qualifier and shadow cells without data pass every
-        filter on timestamps.
+        One ``end_of_range`` row a partition and family tells what was read. With *traces*, tombstones, cells without
+        qualifier and shadow cells without data pass every filter on timestamps.
         """
         options = {"ranges": _ranges_json(ranges), "endRows": "true", "traces": str(traces).lower()}
         frame = self._read("versions", table, **options, **source.options())
-        return (frame if met else frame.drop(MET)).where(_is_family(families))
+        return frame.where(_is_family(families))
 
-    def versions_of(self, reads: Sequence[TableRead], *, met: bool = False) -> list[DataFrame]:
+    def versions_of(self, reads: Sequence[TableRead]) -> list[DataFrame]:
         """What :meth:`versions` gives of several live tables: a frame for those of each rate, for one table's tasks
         wait for no other's. A query of many tables is planned, and small ones are read, in about the time of one.
         """
-        frames = self._several(reads, endRows="true")
-        return frames if met else [frame.drop(MET) for frame in frames]
+        return self._several(reads, endRows="true")
 
     def proofs(self, read: TableRead, span: tuple[int, int], source: Source = LIVE) -> DataFrame:
         """Shadow cells with timestamps in [span): ``table, start_ts, timestamp, commit_ts``.

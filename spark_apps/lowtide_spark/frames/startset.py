@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from contextlib import ExitStack
 
 from pyspark.sql import Column, DataFrame
@@ -57,10 +56,6 @@ class StartSet:
             return versions.where(unproved | self._listed() if self.list else unproved)
         known = self.frame.withColumn("_known", F.lit(True))
         return versions.join(known, "start_ts", "left").where(unproved | F.col("_known")).drop("_known")
-
-    def packed(self) -> bytearray | None:
-        """For the connector's ``HasAnyStart``: ascending, eight bytes each, big-endian. None where it is long."""
-        return None if self.list is None else bytearray(struct.pack(f">{len(self.list)}q", *sorted(self.list)))
 
     def _listed(self) -> Column:
         # As text: a literal a call takes a second and more for a long list.

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from lowtide_spark.frames.connector import cause, explained, meaning, told
 from lowtide_spark.frames.master import HBaseSnapshot, Master
-from lowtide_spark.frames.reading import FOREVER, LIVE, MET, Reading, Source, TableRead
+from lowtide_spark.frames.reading import FOREVER, LIVE, Reading, Source, TableRead
 from lowtide_spark.frames.writing import Life, Writing, Written, by_region
 
 __all__ = [
     "FOREVER",
     "LIVE",
-    "MET",
     "HBaseSnapshot",
     "Life",
     "Source",

@@ -83,18 +83,18 @@ class Writing(Consent):
             )
             raise StoreError(msg) from error
 
-    def changed(self, lives: Sequence[Life]) -> list[str]:
-        """Those of these tables that are others now, in one question.
+    def lives(self, tables: Sequence[str]) -> list[Life]:
+        """*tables* as they are now, in one question; of one that is not there no time is stated, 0.
 
         Raises:
             StoreError: HBase cannot tell.
         """
         try:
-            told = json.loads(self._admin().statedOf(self._java_options, [life.table for life in lives]))
+            told = json.loads(self._admin().statedOf(self._java_options, list(tables)))
         except Py4JError as error:
-            msg = f"cannot tell whether {len(lives)} tables are the ones that were read: {cause(error)}. Run again"
+            msg = f"cannot tell since when {len(tables)} tables are as they are: {cause(error)}. Run again"
             raise StoreError(msg) from error
-        return [life.table for life in lives if told[life.table] != life.stated]
+        return [Life(table, told[table]) for table in tables]
 
     def check_life(self, life: Life, remedy: str = "Run again: what there is now is read then") -> None:
         """What was planned for a table is done to no other, also not to what a backup has brought back under its name.

@@ -10,7 +10,7 @@ package lowtide.connector;
  * and the number does not.
  */
 public final class Contract {
-    private static final int NUMBER = 1;
+    private static final int NUMBER = 2;
 
     private Contract() {
     }

@@ -27,7 +27,6 @@ final class Options implements Serializable {
     private static final long serialVersionUID = 1;
     static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
             "ranges", "tables", "splitBytes", "rowsPerRange", "endRows", "raw", "allVersions", "traces", "writeId", "pairingLimit",
-            "mostShadowStarts",
             "asOf", "hold",
             "holdOwner", "holdMaxAgeMillis", "holding", "stateTable", "journalTable", "commitTable", "commitFamily",
             "watermarkFamily", "clock", "lowLatency", "commitLimit", "perSecond", "gate"));
@@ -97,8 +96,6 @@ final class Options implements Serializable {
     final ArrayList<Claims.Claim> holding;
     /** Internal, for tests: cells of a row and family kept before it is taken for wide. */
     final int pairingLimit;
-    /** Internal, for tests: transactions after which {@link ShadowStarts} are given up. */
-    final int mostShadowStarts;
     /** Cells that all tasks read, or mutations that they send, at most; 0: no limit. */
     final long perSecond;
     /** The {@link Gate} that they pass for it: reads and writes that name the same one keep to their rates together. */
@@ -152,8 +149,6 @@ final class Options implements Serializable {
         holding = own.containsKey("holding") ? Claims.parse(own.get("holding")) : new ArrayList<>();
         pairingLimit = (int) Math.min(Integer.MAX_VALUE,
                 number("pairingLimit", own.get("pairingLimit"), DEFAULT_PAIRING_LIMIT, 1));
-        mostShadowStarts = (int) Math.min(ShadowStarts.MOST,
-                number("mostShadowStarts", own.get("mostShadowStarts"), ShadowStarts.MOST, 1));
         commitLimit = (int) Math.min(Integer.MAX_VALUE - 8,
                 number("commitLimit", own.get("commitLimit"), DEFAULT_COMMITS, 1));
         perSecond = number("perSecond", own.get("perSecond"), 0, 0);

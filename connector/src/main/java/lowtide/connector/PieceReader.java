@@ -27,7 +27,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
     /** The columns of both views. */
     private enum Column {
         REGION, ROW, FAMILY, QUALIFIER, TIMESTAMP, START_TS, COMMIT_TS, REPLACED_TS, KIND, VALUE, PROBLEM, CELLS_READ,
-        BYTES_READ, TABLE, SHADOW_STARTS
+        BYTES_READ, TABLE
     }
 
     /** Cells of a row of a sample, on the average; a few rows without end must not make it one of the table. */
@@ -56,19 +56,15 @@ final class PieceReader implements PartitionReader<InternalRow> {
         this.columns = new Column[schema.size()];
         boolean withValue = false;
         boolean withReplaced = pushdown.asksReplaced() || asOf != null;
-        boolean withStarts = false;
         for (int i = 0; i < columns.length; i++) {
             columns[i] = Column.valueOf(schema.fields()[i].name().toUpperCase(java.util.Locale.ROOT));
             withValue |= columns[i] == Column.VALUE;
             withReplaced |= columns[i] == Column.REPLACED_TS;
-            withStarts |= columns[i] == Column.SHADOW_STARTS;
         }
         this.shown = new SpecificInternalRow(schema);
         this.id = UTF8String.fromString(piece.id());
         this.table = UTF8String.fromString(piece.table());
-        // Of a read that leaves out something of its range they would tell too little; without ends nobody is told.
-        boolean whole = options.rowsPerRange == 0 && pushdown.leavesWhole(piece.from(), piece.to());
-        this.tally = new Tally(piece.families(), withStarts && options.endRows && whole ? options.mostShadowStarts : 0);
+        this.tally = new Tally(piece.families());
         // What replaced a version lies above it: an upper bound from a filter must not hide that from the reader.
         long to = withReplaced ? Long.MAX_VALUE : pushdown.to;
         RowFilter filter = asOf != null ? new RowFilter.AtReadPoint(asOf.readPoint)
@@ -302,9 +298,6 @@ final class PieceReader implements PartitionReader<InternalRow> {
                     break;
                 case BYTES_READ:
                     shown.setLong(i, any ? tally.bytes(number) : 0);
-                    break;
-                case SHADOW_STARTS:
-                    update(i, any ? tally.takeShadowStarts(number) : null);
                     break;
                 default:
                     shown.setNullAt(i);

@@ -81,12 +81,6 @@ final class Pushdown implements Serializable {
                 || stop.length > 0 && Bytes.compareTo(start, stop) >= 0;
     }
 
-    /** Whether a range's rows are all read, all columns of its families, at all timestamps from {@code first} to {@code end}. */
-    boolean leavesWhole(long first, long end) {
-        return from <= first && to >= end && rows == null && qualifiers == null && start.length == 0
-                && stop.length == 0;
-    }
-
     /** Takes the predicate over (true), or leaves it to Spark. */
     boolean take(Predicate predicate) {
         if (takeKey(predicate)) {

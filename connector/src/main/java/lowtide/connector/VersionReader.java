@@ -235,7 +235,6 @@ final class VersionReader implements RowReader {
 
     /** A cell whose qualifier ends as a shadow cell's. True if it is to be shown. */
     private boolean shadow(Cell cell) {
-        tally.shadow(view.timestamp);
         if (!Omid.startsAsShadow(view.array, view.offset, view.length)) {
             return shown.unknown(cell, NO_PREFIX);
         }

@@ -21,8 +21,7 @@ enum View {
             .add("problem", DataTypes.StringType)
             .add("cells_read", DataTypes.LongType)
             .add("bytes_read", DataTypes.LongType)
-            .add("table", DataTypes.StringType)
-            .add("shadow_starts", DataTypes.BinaryType)),
+            .add("table", DataTypes.StringType)),
     CELLS(new StructType()
             .add("region", DataTypes.StringType)
             .add("row", DataTypes.BinaryType)

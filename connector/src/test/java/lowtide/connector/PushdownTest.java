@@ -168,25 +168,4 @@ class PushdownTest {
         assertFalse(set.contains(12345));
         assertFalse(new LongSet().contains(0));
     }
-
-    /** A range is read whole only while nothing narrows its rows, its columns or its timestamps; its families are named. */
-    @Test
-    void whatNarrowsARangeLeavesItNotWhole() {
-        assertTrue(versions().leavesWhole(0, Long.MAX_VALUE));
-        for (Predicate narrowing : new Predicate[] {is("=", column("row"), bytes("r")), is(">", column("row"), bytes("r")),
-                is("<", column("row"), bytes("r")), is(">=", column("timestamp"), number(101)),
-                is("<", column("start_ts"), number(200))}) {
-            Pushdown pushdown = versions();
-            assertTrue(pushdown.take(narrowing), narrowing.toString());
-            assertFalse(pushdown.leavesWhole(100, 300), narrowing.toString());
-        }
-        Pushdown wider = versions();
-        assertTrue(wider.take(is(">=", column("timestamp"), number(100))));
-        assertTrue(wider.take(is("<", column("start_ts"), number(300))));
-        assertTrue(wider.take(is("IN", column("family"), bytes("f"))));
-        assertTrue(wider.leavesWhole(100, 300));
-        Pushdown columns = cells("false");
-        assertTrue(columns.take(is("=", column("qualifier"), bytes("q"))));
-        assertFalse(columns.leavesWhole(0, Long.MAX_VALUE));
-    }
 }

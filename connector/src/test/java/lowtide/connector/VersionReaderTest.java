@@ -274,36 +274,6 @@ class VersionReaderTest {
         }
     }
 
-    /** Of each family it is told whose shadow cells were met, of any form, whatever passes the filter: them all, and no other. */
-    @ParameterizedTest
-    @ValueSource(ints = {1, 3, 13, 1 << 16})
-    void tellsWhoseShadowCellsItMet(int limit) throws IOException {
-        for (int seed = 0; seed < 100; seed++) {
-            Random random = new Random(seed);
-            MemoryStore store = randomCells(random, 3, 1 + random.nextInt(20));
-            Tally tally = new Tally(new byte[][] {F, G}, ShadowStarts.MOST);
-            read(store, all(), new RowFilter.Suspects(new LongSet(100)), limit, false, true, tally);
-            for (int i = 0; i < tally.families(); i++) {
-                byte[] family = tally.family(i);
-                java.util.Set<Long> wanted = new java.util.TreeSet<>();
-                java.util.Set<Long> told = new java.util.TreeSet<>();
-                for (Cell cell : store.cells) {
-                    byte[] qualifier = CellUtil.cloneQualifier(cell);
-                    if (CellUtil.matchingFamily(cell, family) && Omid.endsAsShadow(qualifier, 0, qualifier.length)) {
-                        wanted.add(cell.getTimestamp() / 50 * 50);
-                    }
-                }
-                byte[] kept = tally.takeShadowStarts(i);
-                for (long start = 0; start < 1000; start += 50) {
-                    if (ShadowStarts.hasAny(kept, Bytes.toBytes(start))) {
-                        told.add(start);
-                    }
-                }
-                assertEquals(wanted, told, "seed " + seed);
-            }
-        }
-    }
-
     /** A filter shows exactly the rows that it passes, and every unknown one. */
     @ParameterizedTest
     @ValueSource(ints = {2, 7, 1 << 16})
