@@ -142,6 +142,11 @@ final class AsOf implements Serializable {
         }
     }
 
+    /** Whether there is such a family. */
+    boolean hasUnfit() {
+        return !unfit.isEmpty();
+    }
+
     /** Whether {@link #met} fails for the family. */
     boolean isUnfit(byte[] family) {
         return unfit.containsKey(Bytes.toString(family));

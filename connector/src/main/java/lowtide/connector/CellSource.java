@@ -5,8 +5,8 @@ import java.io.IOException;
 import org.apache.hadoop.hbase.Cell;
 
 /**
- * Cells in HBase's order, in batches. All cells of a batch are of one row; a row may take many batches, and nothing
- * says so: compare the rows. Cells stay valid while the source is open.
+ * Cells in HBase's order, in batches. All cells of a batch are of one row; a row may take many batches:
+ * compare the rows. Cells stay valid while the source is open.
  */
 interface CellSource extends Closeable {
     /** Moves to the next batch, which has at least one cell; false at the end. */
@@ -16,4 +16,9 @@ interface CellSource extends Closeable {
     Cell[] cells();
 
     int size();
+
+    /** Whether the batch is known to be the last of its row. */
+    default boolean endsRow() {
+        return false;
+    }
 }

@@ -38,6 +38,11 @@ final class RpcStore implements CellStore {
     }
 
     @Override
+    public CellSource openShown(Scan scan, AsOf asOf) throws IOException {
+        return asOf.hasUnfit() ? open(scan) : new NewestFirst(this, scan, asOf.readPoint);
+    }
+
+    @Override
     public void close() throws IOException {
         try {
             pacer.end();
@@ -49,6 +54,7 @@ final class RpcStore implements CellStore {
     private final class Source implements CellSource {
         private final ResultScanner scanner;
         private Cell[] cells;
+        private boolean ends;
 
         Source(ResultScanner scanner) {
             this.scanner = scanner;
@@ -63,6 +69,7 @@ final class RpcStore implements CellStore {
                     return false;
                 }
                 cells = result.rawCells();
+                ends = !result.mayHaveMoreCellsInRow();
                 pacer.read(cells == null ? 0 : cells.length);
             } while (cells == null || cells.length == 0);
             return true;
@@ -76,6 +83,11 @@ final class RpcStore implements CellStore {
         @Override
         public int size() {
             return cells.length;
+        }
+
+        @Override
+        public boolean endsRow() {
+            return ends;
         }
 
         @Override

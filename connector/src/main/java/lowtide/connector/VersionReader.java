@@ -97,7 +97,7 @@ final class VersionReader implements RowReader {
         this.hiding = new Hiding(unnamed);
         this.shown = new ShownRow(withValue);
         this.chunks = new WideFamily(store, scan.getTimeRange(), early);
-        this.source = store.open(scan);
+        this.source = asOf == null ? store.open(scan) : store.openShown(scan, asOf);
     }
 
     /** Moves to the next row that passes the filter; false at the end of the range. */

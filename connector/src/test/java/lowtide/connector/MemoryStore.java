@@ -18,7 +18,7 @@ import org.apache.hadoop.hbase.util.Bytes;
 
 /**
  * Cells in memory, scanned as HBase scans them: the order is {@link CellComparator}'s, and rows, families, columns,
- * time range and {@link ColumnRangeFilter} are honoured. Batches have random sizes and cells lie on arrays or buffers.
+ * time range, one version or all, and {@link ColumnRangeFilter} are honoured. Batches have random sizes and cells lie on arrays or buffers.
  */
 final class MemoryStore implements CellStore {
     final TreeSet<Cell> cells = new TreeSet<>(CellComparator.getInstance());
@@ -56,7 +56,8 @@ final class MemoryStore implements CellStore {
     public CellSource open(Scan scan) {
         List<Cell> found = new ArrayList<>();
         for (Cell cell : cells) {
-            if (wanted(scan, cell)) {
+            boolean older = !found.isEmpty() && CellUtil.matchingRowColumn(found.get(found.size() - 1), cell);
+            if (wanted(scan, cell) && !(older && scan.getMaxVersions() == 1)) {
                 found.add(cell);
             }
         }
@@ -87,6 +88,11 @@ final class MemoryStore implements CellStore {
             @Override
             public int size() {
                 return now.length;
+            }
+
+            @Override
+            public boolean endsRow() {
+                return at == found.size() || !CellUtil.matchingRows(now[0], found.get(at));
             }
 
             @Override
