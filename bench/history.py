@@ -30,6 +30,8 @@ from lowtide.lab.workload import OmidClient
 TABLE = "benchhistory"
 #: A table that was written once: nothing lies between a reader and what it is shown.
 ONCE = "benchonce"
+#: How many times as fast as Omid's client a read is to be, with a million rows.
+GOALS = {(ONCE, "snapshot"): 8, (ONCE, "rpc"): 4, (TABLE, "snapshot"): 5, (TABLE, "rpc"): 2}
 
 
 def main() -> int:
@@ -110,14 +112,19 @@ def _as_of(
     """
     shown = rows * COLUMNS
     ratios = {
-        way: Ratio(f"at a read point of {table}, read = {way}: cells/s against Omid's client", ">= 5", unit="cells/s")
+        way: Ratio(
+            f"at a read point of {table}, read = {way}: cells/s against Omid's client",
+            f">= {GOALS[table, way]}",
+            unit="cells/s",
+        )
         for way in ("snapshot", "rpc")
     }
 
-    def read(way: str) -> None:
+    def read(way: str, where: str = "true") -> None:
         reader = spark.read.format("lowtide").options(**connector._options).option("table", table)
         frame = reader.option("asOf", str(snapshot)).option("read", way).load()
-        frame.select("row", "family", "qualifier", "value").write.format("noop").mode("overwrite").save()
+        frame = frame.where(where).select("row", "family", "qualifier", "value")
+        frame.write.format("noop").mode("overwrite").save()
 
     for way in ratios:
         read(way)
@@ -128,6 +135,9 @@ def _as_of(
             ratio.ours.append(shown / _timed(partial(read, way)))
         speeds = ", ".join(f"{way} {ratio.ours[-1] / 1e6:.2f}" for way, ratio in ratios.items())
         console.print(f"  round {number + 1}: {speeds} M cells/s against {theirs / 1e6:.2f}")
+    for way, ratio in ratios.items():
+        nothing = _timed(partial(read, way, "row = X'00'"))
+        ratio.note = f"{nothing:.2f} s of each read are its beginning and its end"
     return list(ratios.values())
 
 

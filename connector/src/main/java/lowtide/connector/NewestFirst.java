@@ -29,6 +29,7 @@ final class NewestFirst implements CellSource {
     private final CellStore store;
     private final Scan all;
     private final long readPoint;
+    private final boolean oneFamily;
     /** The newest versions; null: of the rest all versions are read. */
     private CellSource newest;
     /** All versions of a row, or of the rest; null: there is nothing of the kind at hand. */
@@ -50,6 +51,7 @@ final class NewestFirst implements CellSource {
         this.store = store;
         this.all = all;
         this.readPoint = readPoint;
+        this.oneFamily = all.numFamilies() == 1;
         this.newest = store.open(new Scan(all).readVersions(1));
     }
 
@@ -99,7 +101,7 @@ final class NewestFirst implements CellSource {
         int next = 0;
         while (next < count) {
             int first = next;
-            while (next < count && isShadow(cells[next]) && CellUtil.matchingFamily(cells[next], cells[first])) {
+            while (next < count && isShadow(cells[next]) && sameFamily(cells[next], cells[first])) {
                 next++;
             }
             int columns = next - first;
@@ -109,7 +111,7 @@ final class NewestFirst implements CellSource {
             int likely = 0;
             for (int i = 0; i < columns; i++, next++) {
                 // The shadow cells of qualifiers that begin alike are in another order than these.
-                int found = CellUtil.matchingFamily(cells[next], cells[first])
+                int found = sameFamily(cells[next], cells[first])
                         ? proof(cells, first, columns, likely, cells[next]) : -1;
                 if (found < 0) {
                     return false;
@@ -118,6 +120,10 @@ final class NewestFirst implements CellSource {
             }
         }
         return true;
+    }
+
+    private boolean sameFamily(Cell one, Cell other) {
+        return oneFamily || CellUtil.matchingFamily(one, other);
     }
 
     private boolean isShadow(Cell cell) {
