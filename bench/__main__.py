@@ -80,7 +80,7 @@ def main() -> int:
             ratios.append(_suspects(connector, bare, way, options.rounds))
             console.print(f"finding suspects over {way}: {ratios[-1].value:.2f}")
         ratios += _increment(bare, omid, config, options)
-        ratios += _whole_job(stack, omid, bare, config, cells, options.rounds)
+        ratios += _whole_job(stack, omid, bare, config, cells, options)
     _print(ratios)
     (HOME / "ratios.json").write_text(json.dumps([{**r.__dict__, "ratio": r.value} for r in ratios], indent=2))
     return 0
@@ -225,18 +225,21 @@ def _day(config: Path, table: str, edge: int) -> None:
     frame.select("row", "timestamp").write.format("noop").mode("overwrite").save()
 
 
-def _whole_job(stack: Stack, omid: OmidClient, bare: Bare, config: Path, cells: int, rounds: int) -> list[Ratio]:
-    """The whole cleanup job against Omid's own major compaction, and against a bare scan; each round on a fresh clone
-    of the same table.
+def _whole_job(
+    stack: Stack, omid: OmidClient, bare: Bare, config: Path, cells: int, options: argparse.Namespace
+) -> list[Ratio]:
+    """The whole cleanup job against Omid's own major compaction and a bare scan, and its act phase against a bare
+    writer; each round on a fresh clone of the same table.
     """
     took = Ratio("whole cleanup job against Omid's major compaction", "<= 0.25")
     scanned = Ratio("the same against a bare loop over the same files, once", "<= 3")
+    acted = Ratio("its act phase against the same mutations by a bare Java writer, guarded alike", "<= 2")
     wrote = Ratio("bytes written against the compaction", "<= 0.01", unit="bytes")
     fixed: list[float] = []
     omid.snapshot(TABLE, "bench-copy")
     for table in (TABLE, SMALL):  # the job would search them too for shadow cells, and the compaction does not
         omid.drop(table)
-    for number in range(rounds + 1):  # the first warms up: classes, plans, file cache
+    for number in range(options.rounds + 1):  # the first warms up: classes, plans, file cache
         ours = f"benchours{number}"  # one that had a name before came back
         _unmark_all(omid, config)  # else only the first round would pay for its marks
         omid.clone("bench-copy", ours)
@@ -244,24 +247,30 @@ def _whole_job(stack: Stack, omid: OmidClient, bare: Bare, config: Path, cells: 
         done = _clean(config, ours, "--full", "--execute", "--budget-share", "1")
         idle = _work_seconds(_clean(config, ours, "--execute"))
         omid.drop(ours)
+        _unmark_all(omid, config)
+        omid.clone("bench-copy", f"benchbare{number}")
+        mutations, writing = bare.act(f"benchbare{number}", TABLE, options.rows, load(config))
+        omid.drop(f"benchbare{number}")
+        assert mutations == done["totals"]["marked"] + done["totals"]["deleted"]
         omid.clone("bench-copy", "benchtheirs")
         omid.attach_omid_compactor("benchtheirs")
         compaction = _timed(lambda: omid.compact("benchtheirs", major=True))
         size = _bytes(stack, "benchtheirs")
         omid.drop("benchtheirs")
         console.print(
-            f"  whole job {_work_seconds(done):.1f} s against {compaction:.1f}, and a bare scan of {scan[-1]:.1f}; "
-            f"{done['phases']}, {done['totals']}"
+            f"  whole job {_work_seconds(done):.1f} s against {compaction:.1f}, a bare scan of {scan[-1]:.1f} and "
+            f"a bare writer's {writing:.1f}; {done['phases']}, {done['totals']}"
         )
         if number:
             took.ours.append(_work_seconds(done)), took.theirs.append(compaction)
             scanned.ours.append(_work_seconds(done)), scanned.theirs.append(scan[-1])
+            acted.ours.append(done["phases"]["act"]), acted.theirs.append(writing)
             wrote.ours.append(done["totals"]["bytes_written"]), wrote.theirs.append(size)
             fixed.append(idle)
     omid.delete_snapshot("bench-copy")
     start, whole = statistics.median(fixed), statistics.median(took.ours)
     took.note = f"fixed cost {start:.1f} s; {cells / max(whole - start, 0.1) / 1e6:.2f} M cells/s beyond it"
-    return [took, scanned, wrote]
+    return [took, scanned, acted, wrote]
 
 
 def _unmark_all(omid: OmidClient, config: Path) -> None:

@@ -19,13 +19,16 @@ class Bare:
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
+        #: The timestamp of the first row that was loaded, by table.
+        self._start: dict[str, int] = {}
 
     def load(self, table: str, rows: int) -> int:
         """A new table of *rows* rows, committed before now, 1 row in 1,000 without shadow cells; the number of its
         cells.
         """
         start = self._stack.timestamp() - 200 * rows
-        self._run("load", table, rows, COLUMNS, VALUE_BYTES, REGIONS, start - start % 50)
+        self._start[table] = start - start % 50
+        self._run("load", table, rows, COLUMNS, VALUE_BYTES, REGIONS, self._start[table])
         return rows * COLUMNS * 2 - (rows // 1000) * COLUMNS
 
     def day(self, table: str, rows: int, updates: int, start: int) -> None:
@@ -42,6 +45,14 @@ class Bare:
         """
         start = self._stack.timestamp() - 200 * rows * versions
         return int(self._run("history", table, rows, COLUMNS, VALUE_BYTES, REGIONS, versions, start - start % 50))
+
+    def act(self, table: str, loaded: str, rows: int, config: Config) -> tuple[int, float]:
+        """Do to a clone of a *loaded* table what a cleanup does, under the same guards; the mutations, and the seconds
+        that they took.
+        """
+        commits = config.omid.commit_table, config.omid.commit_family
+        done = self._run("act", table, rows, COLUMNS, self._start[loaded], *commits, THREADS).split()
+        return int(done[0]), float(done[1])
 
     def loop(self, way: str, table: str, rounds: int) -> tuple[int, list[float]]:
         """Read every cell *rounds* times over ``rpc`` or a ``snapshot``; the cells of one round and the seconds of

@@ -14,10 +14,14 @@ import org.apache.hadoop.hbase.HBaseConfiguration;
 import org.apache.hadoop.hbase.KeyValue;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.CheckAndMutate;
+import org.apache.hadoop.hbase.client.CheckAndMutateResult;
 import org.apache.hadoop.hbase.client.ClientSideRegionScanner;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.client.Delete;
+import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.ResultScanner;
@@ -25,6 +29,7 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.io.TimeRange;
 import org.apache.hadoop.hbase.io.hfile.CacheConfig;
 import org.apache.hadoop.hbase.io.hfile.HFileContextBuilder;
 import org.apache.hadoop.hbase.regionserver.StoreFileWriter;
@@ -45,6 +50,9 @@ import org.apache.hadoop.hbase.util.CommonFSUtils;
  *                                              in every other region of 1 row in 100 only, one of the others; prints its cells
  * rpc TABLE THREADS ROUNDS                      scan the live table; a line "CELLS SECONDS" a round
  * snapshot TABLE THREADS ROUNDS                 ClientSideRegionScanner over an HBase snapshot's files; likewise
+ * act TABLE ROWS COLUMNS START COMMITS FAMILY THREADS   what a cleanup does to a loaded table: a mark in the table COMMITS for each
+ *                                               transaction without shadow cells, then its cells deleted, each under the guard that
+ *                                               the job has; a line "MUTATIONS SECONDS"
  * </pre>
  */
 public final class Bare {
@@ -83,6 +91,10 @@ public final class Bare {
                 break;
             case "rpc":
                 bare.rpc(table, Integer.parseInt(arguments[2]), Integer.parseInt(arguments[3]));
+                break;
+            case "act":
+                bare.act(table, Long.parseLong(arguments[2]), Integer.parseInt(arguments[3]), Long.parseLong(arguments[4]),
+                        TableName.valueOf(arguments[5]), Bytes.toBytes(arguments[6]), Integer.parseInt(arguments[7]));
                 break;
             case "snapshot":
                 bare.snapshot(table, Integer.parseInt(arguments[2]), Integer.parseInt(arguments[3]));
@@ -193,10 +205,15 @@ public final class Bare {
         return Bytes.toBytes(String.format("user%012d", i));
     }
 
+    /** Whether the row's transaction never committed. */
+    private static boolean isOrphan(long i) {
+        return i % 1000 == 999;
+    }
+
     private static void write(StoreFileWriter writer, long i, long start, int columns, byte[] value)
             throws IOException {
         byte[] row = row(i);
-        if (i % 1000 != 999) {
+        if (!isOrphan(i)) {
             byte[] commit = Bytes.toBytes(start + 50);
             for (int column = 0; column < columns; column++) {
                 writer.append(new KeyValue(row, FAMILY, Bytes.add(PREFIX, qualifier(column), SUFFIX), start, commit));
@@ -249,6 +266,56 @@ public final class Bare {
                 return cells;
             });
         }
+    }
+
+    private void act(TableName name, long rows, int columns, long first, TableName commits, byte[] family, int threads)
+            throws Exception {
+        List<CheckAndMutate> marks = new ArrayList<>();
+        List<CheckAndMutate> deletes = new ArrayList<>();
+        for (long i = 0; i < rows; i++) {
+            long start = first + 100 * i;
+            if (!isOrphan(i)) {
+                continue;
+            }
+            byte[] key = Bytes.add(new byte[] {(byte) (start & 15)}, Bytes.toBytes(start));
+            marks.add(CheckAndMutate.newBuilder(key).ifNotExists(family, Bytes.toBytes("C"))
+                    .build(new Put(key).addColumn(family, Bytes.toBytes("IT"), start, new byte[] {0, 0, 0, 2})));
+            for (int column = 0; column < columns; column++) {
+                deletes.add(CheckAndMutate.newBuilder(row(i))
+                        .ifNotExists(FAMILY, Bytes.add(PREFIX, qualifier(column), SUFFIX))
+                        .timeRange(TimeRange.between(start, start + 1))
+                        .build(new Delete(row(i)).addColumn(FAMILY, qualifier(column), start)));
+            }
+        }
+        try (Connection connection = ConnectionFactory.createConnection(configuration)) {
+            long begin = System.nanoTime();
+            send(connection, commits, marks, threads); // each is there before any cell goes
+            send(connection, name, deletes, threads);
+            System.out.println(marks.size() + deletes.size() + " " + (System.nanoTime() - begin) / 1e9);
+        }
+    }
+
+    private static void send(Connection connection, TableName name, List<CheckAndMutate> all, int threads)
+            throws Exception {
+        ExecutorService pool = Executors.newFixedThreadPool(threads);
+        List<Future<Void>> sent = new ArrayList<>();
+        for (int from = 0; from < all.size(); from += 1000) {
+            List<CheckAndMutate> some = all.subList(from, Math.min(from + 1000, all.size()));
+            sent.add(pool.submit(() -> {
+                try (Table table = connection.getTable(name)) {
+                    for (CheckAndMutateResult result : table.checkAndMutate(some)) {
+                        if (!result.isSuccess()) {
+                            throw new IllegalStateException("refused, at " + name);
+                        }
+                    }
+                }
+                return null;
+            }));
+        }
+        for (Future<Void> each : sent) {
+            each.get();
+        }
+        pool.shutdown();
     }
 
     private void snapshot(TableName name, int threads, int rounds) throws Exception {
