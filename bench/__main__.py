@@ -12,6 +12,7 @@ import shutil
 import statistics
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -236,6 +237,7 @@ def _whole_job(
     acted = Ratio("its act phase against the same mutations by a bare Java writer, guarded alike", "<= 2")
     wrote = Ratio("bytes written against the compaction", "<= 0.01", unit="bytes")
     fixed: list[float] = []
+    phases: dict[str, list[float]] = defaultdict(list)
     omid.snapshot(TABLE, "bench-copy")
     for table in (TABLE, SMALL):  # the job would search them too for shadow cells, and the compaction does not
         omid.drop(table)
@@ -267,9 +269,18 @@ def _whole_job(
             acted.ours.append(done["phases"]["act"]), acted.theirs.append(writing)
             wrote.ours.append(done["totals"]["bytes_written"]), wrote.theirs.append(size)
             fixed.append(idle)
+            for name, seconds in done["phases"].items():
+                phases[name].append(seconds)
     omid.delete_snapshot("bench-copy")
     start, whole = statistics.median(fixed), statistics.median(took.ours)
     took.note = f"fixed cost {start:.1f} s; {cells / max(whole - start, 0.1) / 1e6:.2f} M cells/s beyond it"
+    kept = {
+        "a cleanup": {name: statistics.median(seconds) for name, seconds in phases.items()},
+        "a bare scan": {"scan": statistics.median(scanned.theirs)},
+        "a bare writer": {"write": statistics.median(acted.theirs)},
+        "Omid's compaction": {"compact": statistics.median(took.theirs)},
+    }
+    (HOME / "seconds.json").write_text(json.dumps(kept, indent=2))  # for bench.picture
     return [took, scanned, acted, wrote]
 
 
