@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.chaos.free import schedule, zombies
-from tests.chaos.free.judging import judged, resumed
+from tests.chaos.free.judging import judged, never_committed, resumed
 from tests.chaos.free.recording import Recorder
 from tests.chaos.free.schedule import Fate, Job, Lane
 from tests.chaos.judge import Cell, Seen
@@ -302,6 +302,24 @@ def test_what_a_reset_takes_back_is_not_wrong(tmp_path: Path) -> None:
     """A bound of before it says nothing any more; an epoch and a mark still do."""
     reset = [*bound(850), *record("generation", value={"generation": 1})]
     assert Recorded(tmp_path).look(*WHOLE, state=bound(900)).look(*WHOLE, state=reset).wrong() == []
+
+
+@pytest.mark.parametrize(
+    ("client", "happens", "over"),
+    [
+        (UNKNOWN, lambda r: r.look(DATA), {T}),
+        (ABORTED, lambda r: r.look(DATA, commits=[MARK]), {T}),
+        (UNKNOWN, lambda r: r.look(*WHOLE).look(DATA), set()),
+        (UNKNOWN, lambda r: r.look(DATA, commits=[entry(T, 100)]).look(DATA), set()),
+        (UNKNOWN, lambda r: r.look(DATA, journal=[JOURNALED]).look(DATA), set()),
+        ({}, lambda r: r.look(DATA), set()),
+    ],
+)
+def test_who_never_committed_is_known_by_all_that_was_recorded(
+    tmp_path: Path, client: dict[str, Any], happens: Any, over: set[int]
+) -> None:
+    """Of one whose client got no answer whatever has ever said that it committed counts, though it is gone by now."""
+    assert never_committed(happens(Recorded(tmp_path, **client)).folder) == over
 
 
 def test_readers_that_the_mark_has_passed_are_not_judged(tmp_path: Path) -> None:

@@ -17,9 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lowtide.errors import LowtideError
 from lowtide.lab.workload import OmidClient, Shape, WorkloadError, script
 from lowtide.lab.workload.client import COMMIT_TABLE
 from lowtide.store.state import opened
+from tests.chaos.free.judging import never_committed
 from tests.chaos.free.processes import JobProcess, configure
 from tests.chaos.free.recording import Recorder, now, text
 from tests.chaos.free.schedule import (
@@ -36,7 +38,7 @@ from tests.chaos.free.schedule import (
     Strike,
     spoken,
 )
-from tests.chaos.judge import Raw, Records
+from tests.chaos.judge import Raw, Records, standing, start_of, unproved
 from tests.chaos.laboratory import FAMILIES, STATE, Laboratory, row
 from tests.chaos.plan import ROWS, Alter, Change, Look, Read
 
@@ -98,7 +100,7 @@ class Conductor:
             ):
                 self._walk_all(reader, other, looking)
                 self._end_the_faults()
-                self._last_rounds()
+                self._last_rounds(looking)
                 self._look(looking)
                 self._read_at_the_end(reader)
             self._put_down_sidelines()
@@ -329,7 +331,7 @@ class Conductor:
         self.lab.stack.up()
         time.sleep(2)  # what the killed ones had sent may be on its way
 
-    def _last_rounds(self) -> None:
+    def _last_rounds(self, looking: OmidClient) -> None:
         for round_ in range(LAST_ROUNDS):
             self.lab.omid.advance_watermark()
             codes = []
@@ -343,6 +345,20 @@ class Conductor:
                 codes.append(self._run_here("last run", run, job, *arguments, "--execute", round=round_))
             if not any(codes):
                 return
+            self._look(looking)
+            self._decide_the_rest()
+
+    def _decide_the_rest(self) -> None:
+        """What no proof decides, as in tables that lost their records: of each transaction that never committed by all
+        that was recorded of it, a person says so.
+        """
+        with self._recorder.during("step", step="a person decides of what nothing proves") as told:
+            over, watermark = never_committed(self._folder), self.lab.omid.watermark()
+            bare = {start_of(key[3]) for table in TABLES for key in unproved(standing(self.lab.raw(table)))}
+            told["decided"] = sorted(start for start in bare & over if start <= watermark)
+            for start in told["decided"]:
+                with contextlib.suppress(LowtideError):  # its mark says so
+                    self.lab.resolve(start, None)
 
     def _run_here(self, what: str, run: str, job: str, *arguments: str, **fields: Any) -> int:
         """A run in this process, with nothing beside it; its exit code."""

@@ -175,6 +175,15 @@ def judged(folder: Path) -> Verdict:
     return Verdict(court.wrong, court.counts)
 
 
+def never_committed(folder: Path) -> set[int]:
+    """The transactions in a folder of which nothing that was recorded says that they committed, when all clients are
+    over: so a person may say of each.
+    """
+    court = _Court(Told.of(folder))
+    court.who_committed()
+    return court.history.begun - court.history.commits.keys()
+
+
 class _Court:
     def __init__(self, told: Told) -> None:
         self.told = told
