@@ -14,7 +14,7 @@ from job_kit import Outcome
 
 from tests.chaos.judge import Seen
 from tests.chaos.nemeses import ANY
-from tests.chaos.plan import Act, Moment, Run, Seam, Step
+from tests.chaos.plan import COUNTED, Act, Moment, Run, Seam, Step, Table
 
 if TYPE_CHECKING:
     from tests.chaos.director import Director
@@ -37,7 +37,8 @@ class Actor(threading.Thread):
     over: bool = False
     #: What it wants of the director: nothing (it is over), steps, or to be parked.
     wish: Sequence[Step] | str = ()
-    #: What there was before the write that it is in.
+    #: What there was when it began, and before the write that it is in.
+    first: Seen | None = None
     before: Seen | None = None
     #: Tables that came back since it looked which there are: it cannot know of those.
     came_back_since: set[str] = field(default_factory=set)
@@ -47,6 +48,8 @@ class Actor(threading.Thread):
     approved: Actor | None = None
     #: Tables that hid cells when it began.
     hidden_then: frozenset[str] = frozenset()
+    #: Whether the clock of its machine has been wrong since it began.
+    clock_off: bool = False
     _go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _back: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _met: Counter[str] = field(default_factory=Counter)
@@ -71,10 +74,13 @@ class Actor(threading.Thread):
 
     def did(self, effect: Effect) -> None:
         """An effect has taken place. A run lists the tables after it has recorded the low watermark: what came back
-        before that it knows.
+        before that it knows. A pruning reads those that it listed once more when it has counted: what came back of them
+        before that it sees.
         """
         if effect.step.endswith("record_low_watermark"):
             self.came_back_since.clear()
+        if effect.step.endswith(COUNTED):
+            self.came_back_since -= {Table.A, Table.B}
 
     def _work(self) -> Outcome:
         return self.director.lab.job(self.step.job, self.run_id, *self.arguments)
@@ -108,7 +114,7 @@ class Actor(threading.Thread):
             if moment is deadman.Moment.FAILED:  # the run goes on with its error, and no step comes first
                 return None
         else:
-            self._met.update([effect.seam, *([ANY] if effect.number else [])])
+            self._met.update(_kinds(effect))
         for seam in self._seams(effect, moment):
             self.reached.add(seam.number)
             self.director.note(f"{self.run_id} {moment} {effect.seam} {effect.name} of {effect.step}: it {seam.act}")
@@ -130,5 +136,12 @@ class Actor(threading.Thread):
 
     def _seams(self, effect: Effect, moment: deadman.Moment) -> list[Seam]:
         here = Moment.AFTER if moment is deadman.Moment.AFTER else Moment.BEFORE
-        met = {effect.seam: self._met[effect.seam], **({ANY: self._met[ANY]} if effect.number else {})}
+        met = {kind: self._met[kind] for kind in _kinds(effect)}
         return [s for s in self.step.seams if s.moment is here and met.get(s.kind) == s.nth]
+
+
+def _kinds(effect: Effect) -> list[str]:
+    """What seams call it."""
+    if not effect.number:
+        return [effect.seam]
+    return [effect.seam, effect.step.rpartition(".")[2], ANY]

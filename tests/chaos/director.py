@@ -30,9 +30,12 @@ from tests.chaos.people import People
 from tests.chaos.plan import (
     APPROVABLE,
     LOSING,
+    RECORD,
     ROWS,
     Alter,
+    Change,
     Clients,
+    Compact,
     Land,
     Look,
     Nemesis,
@@ -210,13 +213,14 @@ class Director:
         self.note(f"{step.number}: {told(step)}{said and ': '}{said}")
 
     def _clients(self, step: Clients) -> str:
-        self.tables.enable_all()
-        groups = script.generate(self._shape_now(), step.seed, step.transactions)
+        self.tables.make_fit()
+        ends = {"crashes": 0.5, "steps": (1, 2), "crash_points": step.crashing} if step.crashing else {}
+        groups = script.generate(self._shape_now(**ends), step.seed, step.transactions)
         self.lab.omid.run(groups, self.lab.log, threads=1)
         return self._read_log()
 
     def _open_group(self, step: Open) -> str:
-        self.tables.enable_all()
+        self.tables.make_fit()
         shape = self._shape_now(overlaps=1.0, steps=(2, 6))
         self.lab.omid.open(step.seed, script.generate(shape, step.seed, 1)[0], self.lab.log)
         self._open.append(step.seed)
@@ -225,7 +229,7 @@ class Director:
     def _turn(self, step: Turn) -> str:
         if not self._open:
             return "nobody is there"
-        self.tables.enable_all()
+        self.tables.make_fit()
         return self._turns(self._open[step.pick % len(self._open)], step.turns)
 
     def _turns(self, name: str, turns: int) -> str:
@@ -256,15 +260,23 @@ class Director:
             omid.add_commit_entry(start, commit)
         if marked:
             return "it is marked"
-        self.judge.history.committed(start, commit)
         self.counts["landed"] += 1
-        return "it commits"
+        self.judge.history.committed(start, commit)
+        if not step.taken:
+            return "it commits"
+        omid.delete_commit_entry(start)
+        self.judge.history.untold_of(start)
+        return "it commits, and nothing tells"
+
+    def _compact(self, _: Compact) -> None:
+        self.lab.omid.flush(COMMIT_TABLE)
+        self.lab.omid.compact(COMMIT_TABLE, major=True)
 
     def _alter(self, step: Alter) -> str | None:
         said = self.tables.alter(step, written=bool(self._open))
-        if said is None and step.change in LOSING:
+        if said is None and step.change in {*LOSING, Change.RENAME}:
             for each in self._under_way:
-                each.came_back_since.add(step.table)
+                each.came_back_since |= {step.table, *([Table.C] if step.change is Change.RENAME else [])}
         return said
 
     def _look(self, _: Look) -> None:
@@ -275,7 +287,7 @@ class Director:
             return "nobody is there"
         point = self._points[step.pick % len(self._points)]
         said, answered = [], True
-        for table in sorted(set(self.tables.every()) - self.tables.disabled.keys()):
+        for table in sorted(set(self.tables.every()) - self.tables.disabled.keys() - self.tables.garbled.keys()):
             mark = self.judge.marks.get(table, -1)
             answered &= point >= mark and self._read_by_omid(f"step {step.number}", table, point)
             if step.as_of:
@@ -355,6 +367,7 @@ class Director:
         Watermark: _watermark,
         Phantom: _phantom,
         Land: _land,
+        Compact: _compact,
         Alter: _alter,
         Say: lambda self, step: self.people.say(step),
         Look: _look,
@@ -380,6 +393,9 @@ class Director:
         if self._bank and actor.step.job == ledger_plan.REPAIR:
             self._bank.judge.begins(actor.run_id)
         actor.hidden_then = frozenset(self.tables.hidden)
+        actor.clock_off = True
+        if actor.step.job == "orphan_cleanup" and not self.plan.phoenix:
+            actor.first = self.seen()
         self._under_way.append(actor)
         return self._go_on(actor)
 
@@ -387,6 +403,8 @@ class Director:
         """Give a run the baton until it is over or parked; what became of it."""
         while True:
             lies = self.strikes.told()
+            # One that was wrong for a part of its time only may have been compared when it was right.
+            actor.clock_off &= self.strikes.clock_off
             with self.strikes.loose():
                 actor.go_on()
             actor.lied_to |= self.strikes.told() > lies
@@ -428,6 +446,8 @@ class Director:
         where = f"{actor.run_id} ({actor.step.job}), {effect.seam} {effect.name} of {effect.step}"
         self._judged(actor, where, records=effect.seam in ("rows", "gateway"))
         self._highest_bound = max(self._highest_bound, self.judge.bound)
+        if actor.first and effect.step.endswith(RECORD):
+            self.judge.done(where, actor.run_id, actor.first, self.seen(), actor.came_back_since)
         if effect.step.endswith("add_bound"):
             self.judge.published(where, self.seen())
 
@@ -451,6 +471,8 @@ class Director:
         # What comes late was sent when the table may have been its own.
         owner = actor.run_id if actor.step.job == "orphan_cleanup" and silent is None else ""
         self.judge.written(where, before, after, aside, came_back=actor.came_back_since, silent=may_not, owner=owner)
+        if actor.clock_off:
+            self.judge.written_by_a_wrong_clock(where, before, after)
 
     def _ended(self, actor: Actor) -> str:
         if actor.error is not None:
@@ -477,8 +499,8 @@ class Director:
             self._plans.append(actor)
         if actor.approved and actor.approved.outcome:
             self.judge.held_to(where, actor.outcome.totals, actor.approved.outcome.totals)
-        if actor.step.job == "orphan_cleanup" and actor.outcome.code == 0:
-            self._came_clean(actor)
+        if "--execute" in actor.arguments:
+            self._got_far(actor)
         totals = {name: n for name, n in sorted(actor.outcome.totals.items()) if n and isinstance(n, int)}
         if actor.lied_to:
             # Which of two tasks' requests it was, and so how often something was done again, the plan does not say.
@@ -491,12 +513,22 @@ class Director:
 
     def _came_clean(self, actor: Actor) -> None:
         """Tables that came back are as good as ever once a run has read them whole."""
-        if "--execute" not in actor.arguments:
-            return
         named = [a for a in actor.arguments if a in list(Table)] or list(Table)
         tables = self.tables
         passed_over = {*tables.disabled, *tables.vetoed, *self.people.paused, *tables.hidden, *tables.imported}
         self.judge.cleaned(set(named) - passed_over, actor.came_back_since)
+
+    def _got_far(self, actor: Actor) -> None:
+        """How far it has cleaned each table, or pruned."""
+        assert actor.outcome is not None
+        summary = actor.outcome.summary
+        if actor.step.job == "orphan_cleanup":
+            whole = [t["table"] for t in summary["tables"] if t["regions"] and t["regions_recorded"] == t["regions"]]
+            self.judge.cleaned_up_to(summary["low_watermark"] or 0, whole, actor.came_back_since)
+            if actor.outcome.code == 0:
+                self._came_clean(actor)
+        if actor.step.job == "commit_table_pruning" and actor.outcome.code == 0:
+            self.judge.history.pruned = max(self.judge.history.pruned, summary["bound"] or 0)
 
     # -- clients
 
@@ -537,9 +569,11 @@ class Director:
             actor = self._parked.pop(0)
             self.counts["zombies"] += 1
             self.note(f"{actor.run_id} goes on at the end: {self._go_on(actor)}")
-        self.tables.enable_all()
+        self.tables.make_fit()
         self.people.take_all_back()
         self.tables.show_all()
+        # Nothing lands any more.
+        self._in_flight.clear()
 
     def _last_rounds(self) -> None:
         """The jobs, with nothing else going on, until all of them end well, at most :data:`LAST_ROUNDS` times."""

@@ -179,6 +179,12 @@ class History:
     snapshots: dict[str, tuple[dict[Key, bytes], set[int]]] = field(default_factory=dict)
     #: Tables that lost everything since an HBase snapshot of them was taken.
     empty_since: set[str] = field(default_factory=set)
+    #: Committed, and nothing in the store need tell: a person decides, and until then nothing becomes of the cells.
+    untold: set[int] = field(default_factory=set)
+    #: Up to where a run has recorded all of a table as cleaned, since it last lost anything but by what came back.
+    cleaned: dict[str, int] = field(default_factory=dict)
+    #: The highest prune bound by which anything was pruned.
+    pruned: int = 0
 
     def read(self, line: str) -> None:
         """One line of a client's log."""
@@ -209,6 +215,7 @@ class History:
     def emptied(self, table: str) -> None:
         """A table has lost everything."""
         self.tables[table] = {}
+        self.cleaned.pop(table, None)
         self.empty_since.add(table)
 
     def loadable(self, table: str, raw: Raw) -> bool:
@@ -235,6 +242,30 @@ class History:
         """
         return table in self.snapshots and not self.snapshots[table][1] & self.commits.keys()
 
+    def untold_of(self, start: int) -> None:
+        """A transaction committed, and nothing in the store need tell."""
+        self.torn.add(start)
+        self.untold.add(start)
+
+    def left_to_a_person(self, table: str) -> bool:
+        """Whether the table may come back as its HBase snapshot has it though some committed that were under way then:
+        all of them began before what was cleaned of it, which is why cells of theirs that nothing proves wait for a
+        person (docs/safety.md, "When absence proves something").
+        """
+        return table in self.snapshots and self._late_in(table) <= self._up_to(self.cleaned.get(table, -1))
+
+    def left_to_a_person_elsewhere(self, source: str) -> bool:
+        """The same under a name that is new: they began before the greatest prune bound, and none is under way."""
+        if source not in self.snapshots or not self.snapshots[source][1] <= self.ended:
+            return False
+        return self._late_in(source) <= self._up_to(self.pruned)
+
+    def _late_in(self, table: str) -> set[int]:
+        return self.snapshots[table][1] & self.commits.keys()
+
+    def _up_to(self, start: int) -> set[int]:
+        return {each for each in self.begun if each <= start}
+
     def restored(self, table: str) -> None:
         """The table is again what the HBase snapshot has."""
         self.copied(table, table)
@@ -244,7 +275,9 @@ class History:
         return self.restorable(table) and self.snapshots[table][1] <= self.ended
 
     def copied(self, source: str, table: str) -> None:
-        """The table is what the HBase snapshot of *source* has."""
+        """The table is what the HBase snapshot of *source* has. Of who was under way then nothing need tell."""
+        self.torn |= self._late_in(source)
+        self.untold |= self._late_in(source)
         self.tables[table] = dict(self.snapshots[source][0])
         self.ever[table] |= self.tables[table]
 
@@ -339,6 +372,8 @@ class Judge:
     #: From where on read points show of a table what they showed before Omid's own compactor was at it.
     floors: dict[str, int] = field(default_factory=dict)
     _records: Records = field(default_factory=lambda: Records({}))
+    #: What the last look at the records found recorded as cleaned, with its table.
+    _fresh: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     _owners: dict[str, str] = field(default_factory=dict)
     #: The highest epoch that each table ever had.
     _highest: dict[str, int] = field(default_factory=dict)
@@ -368,6 +403,14 @@ class Judge:
         self.wrong.append(f"{where}: {what}")
 
     # -- one write of one run
+
+    def written_by_a_wrong_clock(self, where: str, before: Seen, after: Seen) -> None:
+        """(7) A run whose machine's clock and HBase's are more than a minute apart, from its beginning on, changes
+        nothing but records.
+        """
+        self.counts["writes by a wrong clock"] += 1
+        if before != after:
+            self._say(where, "the clock of the run's machine is off, and it has written (7)")
 
     def written(
         self,
@@ -503,6 +546,7 @@ class Judge:
         """
         old, new = self._records, Records.of(raw)
         self._records = new
+        self._fresh = [(t, fact) for (t, column), fact in new.facts().items() if old.facts().get((t, column)) != fact]
         self.counts["looks at the records"] += 1
         for table, epoch in new.epochs().items():
             before = self._highest.get(table, 0)
@@ -524,6 +568,21 @@ class Judge:
                     where, f"the history mark of {table}, {new.removing()[table]}, passed the hold {min(points)} (5)"
                 )
 
+    def done(self, where: str, run: str, first: Seen, now: Seen, came_back: Collection[str]) -> None:
+        """(5) Of what a run has just recorded as cleaned it has left nothing undone: no cell lacks its shadow cell that
+        lacked it when the run began, *first*. *came_back*: tables that did since it looked.
+        """
+        for table, fact in self._fresh:
+            if fact["run"] != run or table in came_back or table not in first.tables:
+                continue
+            start, stop = bytes.fromhex(fact["start"]), bytes.fromhex(fact["stop"])
+            bare = set(unproved(standing(first.tables[table]))) & set(unproved(standing(now.tables[table])))
+            self.counts["ranges recorded"] += 1
+            for key in sorted(bare):
+                here = start <= key[0] and (not stop or key[0] < stop) and key[1].decode() in fact["families"]
+                if here and any(a <= key[3] < b for a, b in fact["read"]):
+                    self._say(where, f"{table} {key} was left as it was, and its range is recorded (5)")
+
     def dropped(self, table: str) -> None:
         """A table is gone for good; one of its name begins anew."""
         self._highest.pop(table, None)
@@ -534,6 +593,11 @@ class Judge:
         back* since it looked.
         """
         self.came_back -= set(tables) - set(came_back)
+
+    def cleaned_up_to(self, watermark: int, tables: Collection[str], came_back: Collection[str]) -> None:
+        """A run has recorded all of these *tables* as cleaned up to a low watermark."""
+        for table in set(tables) - set(came_back):
+            self.history.cleaned[table] = max(watermark, self.history.cleaned.get(table, -1))
 
     def published(self, where: str, seen: Seen, came_back: Collection[str] = ()) -> None:
         """(3) When a collection has published: whatever committed at or below the bound, or at or below the watermark

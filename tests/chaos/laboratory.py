@@ -6,7 +6,7 @@ import json
 import os
 import time
 from bisect import bisect
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from lowtide.cli import decisions
 from lowtide.config import Config, load
+from lowtide.errors import LowtideError
 from lowtide.history.holding import read_options, release, take
 from lowtide.lab.stack import Stack
 from lowtide.lab.stack.files import site
@@ -33,6 +34,7 @@ from lowtide.lab.workload.phoenix import drop_tables, make_tables
 from lowtide.lab.workload.sql import PhoenixClient
 from lowtide.store.state import opened
 from lowtide.tables.consent import ATTRIBUTE, Pause
+from lowtide.tables.inventory import FAMILY_FLAG
 from tests import warm
 from tests.chaos import ledger_clients, lying
 from tests.chaos.judge import CHECKPOINTS, Cell, Column, Key, Raw, varint
@@ -212,6 +214,28 @@ class Laboratory:
         splits = (row(ROWS // 2),) if table is Table.A else ()
         self.omid.create(table, FAMILIES, splits=splits, attributes=NO_COMPACTIONS)
 
+    def mark(self, table: str, family: str, *, on: bool) -> None:
+        """Give a family Omid's mark, or take it off."""
+        hadoop: Any = self.spark._jvm.org.apache.hadoop.hbase  # type: ignore[union-attr]
+        settings = hadoop.HBaseConfiguration.create()
+        for name, value in self.config.hbase.client_properties().items():
+            settings.set(name, value)
+        connection = hadoop.client.ConnectionFactory.createConnection(settings)
+        try:
+            admin, name = connection.getAdmin(), hadoop.TableName.valueOf(table)
+            known = admin.getDescriptor(name).getColumnFamily(bytearray(family.encode()))
+            changed = hadoop.client.ColumnFamilyDescriptorBuilder.newBuilder(known)
+            admin.modifyColumnFamily(name, changed.setValue(FAMILY_FLAG, str(on).lower()).build())
+        finally:
+            connection.close()
+
+    def largest_files(self, table: str) -> list[int]:
+        """How large the largest file is of each family and region of a table that has more than one there."""
+        root = Path(self.stack.hbase_properties()["hbase.rootdir"].removeprefix("file:"))
+        families = [path for path in (root / "data/default" / table).glob("*/*") if path.name in FAMILIES]
+        sizes = [[file.stat().st_size for file in path.glob("[!.]*")] for path in families]
+        return [max(each) for each in sizes if len(each) > 1]
+
     def job(self, name: str, run: str, *arguments: str) -> Outcome:
         """A run of a job, in this process."""
         argv = ["--config", str(self.file), "--summary", str(self.summary(run)), "--run-id", run, *arguments]
@@ -288,6 +312,18 @@ class Laboratory:
     def resolve(self, start: int, commit: int | None) -> None:
         """A person says what became of a transaction."""
         decisions.resolve([start], self.file, aborted=commit is None, committed=commit, yes=True)
+
+    def resolve_aborted(self, starts: Sequence[int]) -> None:
+        """A person says that none of these committed: of all at once, or where that is refused, as of one that has its
+        mark, of each.
+        """
+        for some in (starts, *([each] for each in starts)):
+            try:
+                decisions.resolve(list(some), self.file, aborted=True, yes=True)
+            except LowtideError:
+                continue
+            if some is starts:
+                return
 
     def from_origin(self, cells: Raw, known: Collection[int] = (), table: str = COMMIT_TABLE) -> list[tuple[Any, ...]]:
         """Cells of a *table* with timestamps counted from the plan's beginning, so that they are those of another

@@ -68,7 +68,7 @@ _OFTEN = {
     Kind.SWALLOW: 2,
     Kind.LATE: 6,
     Kind.TASK: 3,
-    Kind.CLOCK: 2,
+    Kind.CLOCK: 3,
     Kind.DISK: 4,
     Kind.FOLDER: 2,
 }
@@ -141,6 +141,9 @@ def _nemesis(chance: random.Random, number: int, kinds: Collection[Kind]) -> Nem
 
 
 def _place(chance: random.Random, kind: Kind, steps: int, runs: Sequence[int]) -> Place:
+    # A run compares the clocks when it begins.
+    if kind is Kind.CLOCK and runs and chance.random() < 0.6:
+        return Place(chance.choice(runs))
     # Runs ask the gateway when they begin, and never again.
     if not runs or kind in AT_GATEWAY or chance.random() < 0.2:
         return Place(chance.randrange(1, max(2, steps)))

@@ -105,17 +105,26 @@ class People:
         self._lab.resolve(start, history.commits.get(start))
         return "it committed" if start in history.commits else "it never did"
 
-    def decide_the_rest(self) -> None:
-        """What no proof decides in tables that came back: of each transaction that is over and never committed, so."""
+    def decide_the_rest(self) -> str:
+        """What no proof decides in tables that came back: of each transaction that is over and never committed, so;
+        and of those that committed and of which nothing in the store need tell.
+        """
         history, watermark = self._judge.history, self._lab.omid.watermark()
-        bare = {start_of(key[3]) for table in self._tables.there for key in unproved(standing(self._lab.raw(table)))}
-        for start in sorted(bare & history.ended - history.commits.keys()):
-            if start <= watermark and start not in self._in_flight:
-                with suppress(LowtideError):  # its mark says so
-                    self._lab.resolve(start, None)
+        own = [raw for table, raw in self._tables.raw().items() if table in self._tables.there]
+        bare = {start_of(key[3]) for raw in own for key in unproved(standing(raw))}
+        over = sorted(start for start in bare & history.ended if start <= watermark and start not in self._in_flight)
+        never = [start for start in over if start not in history.commits]
+        if never:
+            self._lab.resolve_aborted(never)
+        untold = [start for start in over if start in history.untold]
+        for start in untold:
+            with suppress(LowtideError):  # something tells by now
+                self._lab.resolve(start, history.commits[start])
+        return f"{len(never)} never committed, {len(untold)} did"
 
     _DECIDING: dict[Word, Callable] = {  # type: ignore[type-arg]  # noqa: RUF012
         Word.FORGET: _forget,
         Word.CONFIRM: _confirm,
         Word.RESOLVE: _resolve,
+        Word.DECIDE: lambda self, _: self.decide_the_rest(),
     }

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from itertools import count
 from typing import Any, TypeAlias, TypeVar
 
@@ -56,6 +57,8 @@ class Clients:
     number: int
     seed: str
     transactions: int
+    #: Half of them are small, and end at these crash points alone.
+    crashing: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +95,21 @@ class Phantom:
 @dataclass(frozen=True, slots=True)
 class Land:
     """The commit entry of a client that had no answer lands late: an oracle that lost its lease had sent it (point 13);
-    or, *guarded*, only where there is no mark: by the client of an oracle in low-latency mode (11).
+    or, *guarded*, only where there is no mark: by the client of an oracle in low-latency mode (11). With *taken* its
+    client completes then, though none of its shadow cells came, and takes the entry away again.
     """
 
     number: int
     pick: int
     guarded: bool
+    taken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """The commit table is compacted: nothing tells any more which of its rows were deleted."""
+
+    number: int
 
 
 class Change(StrEnum):
@@ -124,6 +136,13 @@ class Change(StrEnum):
     DROP = "is dropped for good"
     COMPACTOR = "gets Omid's own compactor"
     LOAD = "has what its HBase snapshot has loaded in bulk, after it lost everything"
+    UNMARK = "has the mark of a family taken off"
+    MARK = "has all marks again"
+    GARBLE = "has the shadow cells of a torn transaction garbled"
+    RENAME = "is under another name"
+    NEWER = "has its newer files compacted"
+    FREEZE = "takes no writes"
+    THAW = "takes writes again"
 
 
 #: After these a table is not what its clients made it.
@@ -154,6 +173,7 @@ class Word(StrEnum):
     FORGET = "forgotten"
     CONFIRM = "confirmed"
     RESOLVE = "whence a person decides of a transaction"
+    DECIDE = "whence a person decides of all that nothing proves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,17 +240,36 @@ class Run:
     seams: tuple[Seam, ...] = ()
 
 
-Happening: TypeAlias = Clients | Open | Turn | Watermark | Phantom | Land | Alter | Say | Look | Read | Resume | Run
+Happening: TypeAlias = (
+    Clients | Open | Turn | Watermark | Phantom | Land | Compact | Alter | Say | Look | Read | Resume | Run
+)
 Step: TypeAlias = Happening | Nemesis | LedgerStep | SqlStep
 
+#: Effects by the step that makes them, whatever their seam: where a cleanup records what it has done, and where a
+#: pruning has noted how many entries there are, and has yet to see whether a cell needs one.
+RECORD, COUNTED = "record_all", "add_commit_count"
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
-KINDS = {"connector": 5, "read": 3, "gateway": 7, "hbase": 1, "files": 2}
+KINDS = {"connector": 6, "read": 3, "gateway": 5, "hbase": 1, "files": 2, RECORD: 1, COUNTED: 1}
 #: Of some kinds a run has many effects; the others come one to three times.
-_RATES = {"read": 0.2, "gateway": 0.12}
+_RATES = {"read": 0.2, "gateway": 0.12, RECORD: 3, COUNTED: 3}
 #: The jobs that can be held to an approved plan.
 APPROVABLE = ("orphan_cleanup", "history_gc")
 #: Runs of jobs in a plan, or some more.
 JOBS = 7
+
+
+class World(StrEnum):
+    """What a plan is about. Four seeds that follow each other have all of them."""
+
+    TORN = "torn transactions"
+    """Some have a sibling's shadow cell as the only proof, and that is where it is hard to see. No table loses any."""
+    BACK = "tables that come back"
+    LATE = "entries that land late"
+    COMPACTOR = "Omid's own compactor"
+
+
+#: By the seed's remainder.
+WORLDS = (World.COMPACTOR, World.TORN, World.BACK, World.LATE)
 #: Rows of a table are so many.
 ROWS = 8
 
@@ -280,9 +319,7 @@ def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int
     *parks* more stand still before they write, and go on when others have been there. With *phoenix* it is another one,
     in which clients of Apache Phoenix take steps too, and none of the ledger.
     """
-    maker = _Maker(
-        seed, torn=bool(seed % 2), ledger=seed % 3 == 0 and not phoenix, compactor=seed % 6 == 2, phoenix=phoenix
-    )
+    maker = _Maker(seed, WORLDS[seed % len(WORLDS)], ledger=seed % 3 == 0 and not phoenix, phoenix=phoenix)
     steps = maker.steps(jobs)
     numbers = count(1 + max(number for step in steps for number in _numbers(step)))
     if parks:
@@ -363,6 +400,8 @@ _QUIET = {
     Change.DISABLE: 1,
     Change.HIDE: 1,
     Change.SHOW: 1,
+    Change.FREEZE: 1,
+    Change.THAW: 1,
 }
 _LOUD = {
     Change.LOAD: 3,
@@ -370,14 +409,19 @@ _LOUD = {
     Change.ANEW: 1,
     Change.RESTORE: 4,
     Change.CLONE: 3,
-    Change.MAKE: 2,
+    Change.MAKE: 4,
     Change.COPY: 2,
     Change.DROP: 2,
 }
-_COMPACTING = {Change.COMPACTOR: 4, Change.COMPACT: 6}
+_BY_WORLD = {
+    World.TORN: {Change.UNMARK: 1, Change.MARK: 1, Change.GARBLE: 1, Change.RENAME: 1, Change.DISABLE: 2},
+    World.BACK: _LOUD,
+    World.LATE: _LOUD,
+    World.COMPACTOR: {Change.COMPACTOR: 4, Change.COMPACT: 6, Change.NEWER: 3},
+}
 _WORDS = {
-    Word.PAUSE: 1,
-    Word.VETO: 1,
+    Word.PAUSE: 2,
+    Word.VETO: 2,
     Word.HOLD: 3,
     Word.RESUME: 2,
     Word.CONSENT: 2,
@@ -385,22 +429,24 @@ _WORDS = {
     Word.FORGET: 2,
     Word.CONFIRM: 1,
     Word.RESOLVE: 3,
+    Word.DECIDE: 1,
 }
 
 
 class _Maker:
-    def __init__(self, seed: int, *, torn: bool, ledger: bool, compactor: bool, phoenix: bool) -> None:
+    def __init__(self, seed: int, world: World, *, ledger: bool, phoenix: bool) -> None:
         self._seed = seed
+        self._world = world
         self.phoenix = phoenix
         self._chance = random.Random(f"chaos/{seed}")
         self._numbers = count()
-        self.torn, self.ledger, self.compactor = torn, ledger, compactor
-        self._changes = {**_QUIET, **({} if torn or compactor else _LOUD), **(_COMPACTING if compactor else {})}
+        self.torn, self.ledger, self.compactor = world is World.TORN, ledger, world is World.COMPACTOR
+        self._changes = _QUIET | _BY_WORLD[world]
         self._job = "commit_table_pruning"
 
     def steps(self, jobs: int) -> tuple[Step, ...]:
         # Whoever is to come back must have been there.
-        made: list[Step] = [self._clients(25), self._open(), self._watermark(), self._open(), self._look()]
+        made: list[Step] = [self._clients(25), *self._begin(), self._watermark(), *self._begin(), self._look()]
         # Or there would be none yet, mostly, when something is to be restored.
         made += [
             Alter(self._next(), Change.SNAPSHOT, table) for table in (Table.A, Table.B) if self._chance.random() < 0.5
@@ -409,15 +455,195 @@ class _Maker:
             made += ledger_plan.begun(self._chance, self._next, self._seed)
         if self.phoenix:
             made += sql_plan.begun(self._next, self._seed)
+        scenes = [] if self.phoenix else self._scenes()
         runs = 0
-        while runs < jobs:
-            made += self._between(self._chance.randint(1, 4))
-            run = self._run(depth=0)
-            made.append(run)
-            runs += sum(isinstance(step, Run) for step in _every([run]))
+        while runs < jobs or scenes:
+            if scenes:
+                made += scenes.pop(0)()
+            # Behind scenes the last runs are as many as come by themselves.
+            if runs < jobs:
+                made += self._between(self._chance.randint(0, 3))
+                made.append(self._run(depth=0))
             if self._chance.random() < 0.3:
                 made.append(Resume(self._next(), self._chance.randrange(100)))
+            runs = sum(isinstance(step, Run) for step in _every(made))
         return tuple(made)
+
+    # -- scenes: what has to meet in an order that hardly comes by itself, each time a little different
+
+    def _scenes(self) -> list[Callable[[], list[Step]]]:
+        chance = self._chance
+        match self._world:
+            case World.TORN:
+                unseen = [Change.DISABLE, Change.UNMARK, Change.GARBLE]
+                chance.shuffle(unseen)
+                # After the last there is a table that nobody has confirmed.
+                return [self._late, *(partial(self._unseen, change) for change in (*unseen, Change.RENAME))]
+            case World.BACK:
+                # No collection is to have told the bound before the first.
+                scenes = [self._as_it_was, self._back_while_it_is_recorded, self._back_before_it_is_pruned, self._late]
+                chance.shuffle(scenes)
+                return [self._under_a_new_name, *scenes]
+            case World.COMPACTOR:
+                return [self._healed_before_a_compaction, self._refused, self._hidden]
+            case _:
+                scenes = [self._late, self._hidden, self._late]
+                chance.shuffle(scenes)
+                return scenes
+
+    def _cleanup(self, *seams: Seam, full: bool = False) -> Run:
+        arguments = ("--full", "--execute") if full else ("--execute",)
+        return Run(self._next(), "orphan_cleanup", arguments, 0, seams)
+
+    def _job_of(self, job: str) -> Run:
+        grace = ("--grace", "0s") if job == "commit_table_pruning" else ()
+        return Run(self._next(), job, (*grace, "--execute"))
+
+    def _at(self, kind: str, nth: int, *steps: Step) -> Seam:
+        return Seam(self._next(), kind, nth, Moment.BEFORE, Act.ON, steps)
+
+    def _unseen(self, change: Change) -> list[Step]:
+        """The only proof is where a cleanup does not see it, or cannot read it."""
+        table = self._chance.choice((Table.A, Table.B))
+        steps: list[Step] = [self._clients(20, (10,)), self._watermark(), Compact(self._next())]
+        if change is Change.GARBLE:
+            steps += [Alter(self._next(), change, t, k) for t in (Table.A, Table.B) for k in self._keys(2)]
+        else:
+            steps += [Alter(self._next(), change, table, self._chance.randrange(1, ROWS))]
+        steps += [self._cleanup(full=self._chance.random() < 0.3)]
+        if change is Change.UNMARK:
+            steps += [Alter(self._next(), Change.MARK, table)]
+        return steps
+
+    def _keys(self, number: int) -> list[int]:
+        return self._chance.sample(range(1, ROWS), number)
+
+    def _snapshots(self) -> list[Step]:
+        """Some are under way when HBase snapshots are taken, and end well afterwards."""
+        steps: list[Step] = [self._open(), Turn(self._next(), -1, self._chance.randint(2, 5))]
+        steps += [self._open(), Turn(self._next(), -1, self._chance.randint(2, 5))]
+        steps += [Alter(self._next(), Change.SNAPSHOT, table) for table in (Table.A, Table.B)]
+        return [*steps, Turn(self._next(), -1, 40), Turn(self._next(), -1, 40), self._watermark()]
+
+    def _under_a_new_name(self) -> list[Step]:
+        """What an HBase snapshot has comes back, and the tables themselves are gone."""
+        away = self._of({Change.TRUNCATE: 1, Change.ANEW: 1})
+        source = self._chance.choice((0, ROWS - 1))
+        return [
+            *self._snapshots(),
+            self._cleanup(),
+            self._job_of("commit_table_pruning"),
+            *(Alter(self._next(), away, table) for table in (Table.A, Table.B)),
+            Alter(self._next(), Change.COPY, Table.C, source),
+            Say(self._next(), Word.CONFIRM, Table.C),
+            Compact(self._next()),
+            self._cleanup(),
+            Say(self._next(), Word.DECIDE, Table.A),
+            Alter(self._next(), Change.DROP, Table.C),
+        ]
+
+    def _as_it_was(self) -> list[Step]:
+        """Tables come back as they were when somebody was under way, and are cleaned in several runs."""
+        back = self._of({Change.RESTORE: 2, Change.CLONE: 1})
+        return [
+            *self._snapshots(),
+            self._cleanup(),
+            *(Alter(self._next(), back, table) for table in (Table.A, Table.B)),
+            Compact(self._next()),
+            self._cleanup(),
+            self._cleanup(),
+            Say(self._next(), Word.DECIDE, Table.A),
+        ]
+
+    def _back_while_it_is_recorded(self) -> list[Step]:
+        """A table comes back at the last moment of a cleanup."""
+        table = self._chance.choice((Table.A, Table.B))
+        return [
+            Alter(self._next(), Change.MAKE, Table.C),
+            self._clients(12, (4, 5)),
+            Alter(self._next(), Change.SNAPSHOT, table),
+            self._watermark(),
+            self._cleanup(self._at(RECORD, 1, Alter(self._next(), Change.RESTORE, table))),
+            self._cleanup(),
+            self._job_of("watermark_collection"),
+        ]
+
+    def _back_before_it_is_pruned(self) -> list[Step]:
+        """A table comes back when a pruning knows how far every table is cleaned."""
+        table = self._chance.choice((Table.A, Table.B))
+        return [
+            self._clients(12, (4, 5)),
+            Alter(self._next(), Change.SNAPSHOT, table),
+            self._watermark(),
+            self._cleanup(),
+            replace(
+                self._job_of("commit_table_pruning"),
+                seams=(self._at(COUNTED, 1, Alter(self._next(), Change.RESTORE, table)),),
+            ),
+        ]
+
+    def _healed_before_a_compaction(self) -> list[Step]:
+        """What was healed lies in a newer file than what was there, and the newer files are compacted alone."""
+        table = self._chance.choice((Table.A, Table.B))
+        return [
+            self._clients(12, (4, 5)),
+            Alter(self._next(), Change.FLUSH, table),
+            Alter(self._next(), Change.COMPACT, table),
+            self._watermark(),
+            self._cleanup(),
+            self._job_of("watermark_collection"),
+            self._job_of("commit_table_pruning"),
+            Alter(self._next(), Change.FLUSH, table),
+            self._clients(3),
+            Alter(self._next(), Change.COMPACTOR, table),
+            Alter(self._next(), Change.NEWER, table),
+            Alter(self._next(), Change.COMPACT, table),
+        ]
+
+    def _late(self) -> list[Step]:
+        """Entries land before a cleanup, between what it decides and its first write, or both."""
+        before = [self._land() for _ in range(self._chance.randint(0, 2))]
+        between = [self._land() for _ in range(self._chance.randint(2, 4))]
+        return [
+            self._clients(12, (1,)),
+            self._watermark(),
+            *before,
+            self._cleanup(self._at("connector", 1, *between)),
+            Say(self._next(), Word.DECIDE, Table.A),
+        ]
+
+    def _refused(self) -> list[Step]:
+        """HBase refuses what a cleanup writes from somewhere on."""
+        tables = (Table.A, Table.B)
+        frozen = [Alter(self._next(), Change.FREEZE, table) for table in tables]
+        # Where all are orphans their marks come first, and then what goes.
+        ends, nth = self._of({((0, 1), 2): 3, ((4, 5), 1): 1, ((0, 1, 4), 3): 1})
+        return [
+            self._clients(16, ends),
+            self._watermark(),
+            self._cleanup(self._at("connector", nth, *frozen)),
+            *(Alter(self._next(), Change.THAW, table) for table in tables),
+            self._cleanup(),
+        ]
+
+    def _hidden(self) -> list[Step]:
+        """A cleanup meets a table that hides cells."""
+        table = self._chance.choice((Table.A, Table.B))
+        return [
+            self._clients(8, (0, 1, 4)),
+            self._watermark(),
+            Alter(self._next(), Change.HIDE, table, self._chance.randrange(1, ROWS)),
+            self._cleanup(),
+            Alter(self._next(), Change.SHOW, table),
+        ]
+
+    # -- steps
+
+    def _begin(self) -> list[Step]:
+        """Omid's own compactor loses what a client wrote into one file and proved in another: there nobody is suspended
+        in the middle.
+        """
+        return [] if self.compactor else [self._open()]
 
     def _next(self) -> int:
         return next(self._numbers)
@@ -428,11 +654,11 @@ class _Maker:
     def _step(self) -> Step:
         makers = {
             self._some_clients: 4,
-            self._open: 3,
-            self._turn: 6,
+            **({} if self.compactor else {self._open: 3, self._turn: 6}),
             self._watermark: 4,
             self._phantom: 1,
-            self._land: 2,
+            # Omid's own compactor drops what has no proof yet.
+            **({} if self.compactor else {self._land: 2}),
             self._alter: 5,
             self._say: 2,
             self._look: 2,
@@ -447,9 +673,9 @@ class _Maker:
         (chosen,) = self._chance.choices(list(weighed), list(weighed.values()))
         return chosen
 
-    def _clients(self, transactions: int) -> Clients:
+    def _clients(self, transactions: int, crashing: tuple[int, ...] = ()) -> Clients:
         number = self._next()
-        return Clients(number, f"{self._seed}.{number}", transactions)
+        return Clients(number, f"{self._seed}.{number}", transactions, crashing)
 
     def _some_clients(self) -> Clients:
         return self._clients(self._chance.randint(3, 12))
@@ -468,7 +694,9 @@ class _Maker:
         return Phantom(self._next())
 
     def _land(self) -> Land:
-        return Land(self._next(), self._chance.randrange(100), self._chance.random() < 0.3)
+        # Not where the commit table is compacted: then nothing tells of it.
+        taken = self._world is World.LATE and self._chance.random() < 0.5
+        return Land(self._next(), self._chance.randrange(100), self._chance.random() < 0.3, taken)
 
     def _table(self) -> Table:
         return self._of({Table.A: 3, Table.B: 3, Table.C: 1})
@@ -598,14 +826,19 @@ def told(step: Step) -> str:
 
 
 _WORDS_OF: dict[type, Callable[[Any], str]] = {
-    Clients: lambda step: f"{step.transactions} transactions by {step.seed}",
+    Clients: lambda step: (
+        f"{step.transactions} transactions by {step.seed}"
+        f"{f', half of which end at {step.crashing}' if step.crashing else ''}"
+    ),
     Open: lambda step: f"clients by {step.seed} begin",
     Turn: lambda step: f"clients {step.pick} take {step.turns} turns",
     Watermark: lambda _: "the low watermark moves on",
     Phantom: lambda _: "the oracle commits what its client rolled back",
     Land: lambda step: (
         f"the entry of the dead client {step.pick} lands late{', where no mark is' if step.guarded else ''}"
+        f"{', and is taken away' * step.taken}"
     ),
+    Compact: lambda _: "the commit table is compacted",
     Alter: lambda step: f"{step.table} {step.change} (row {step.key})",
     Say: lambda step: f"{step.table} is {step.word}",
     Look: lambda _: "a reader begins",

@@ -44,6 +44,8 @@ class Strikes:
         #: What puts back what a nemesis broke, by its kind, and after how many more steps.
         self._broken: dict[Kind, tuple[int, Callable[[], None]]] = {}
         self._disk_full = self._folder_away = False
+        #: By how many seconds the driver's clock is off.
+        self._off = 0
         #: Whether a server that readers ask was killed since they were answered last: what it had was nowhere then.
         self.shaken = False
         #: After how many steps of those to come what is late arrives.
@@ -79,8 +81,8 @@ class Strikes:
     def _put_back_of(self, nemesis: Nemesis) -> Callable[[], None]:
         match nemesis.kind:
             case Kind.CLOCK:
-                clocks.set_off(timedelta(seconds=nemesis.size))
-                return clocks.set_right
+                self._set_clock(nemesis.size)
+                return lambda: self._set_clock(0)
             case Kind.DISK:
                 self._disk_full = True
                 return self._empty_disk
@@ -109,6 +111,12 @@ class Strikes:
         self._lab.stack.up()
         if kind is Kind.ORACLE or (kind is Kind.HBASE and not self._lab.stack.region_servers):
             self._lab.new_oracle()
+
+    def _set_clock(self, seconds: int) -> None:
+        self._off = abs(seconds)
+        clocks.set_right()
+        if seconds:
+            clocks.set_off(timedelta(seconds=seconds))
 
     def _empty_disk(self) -> None:
         self._disk_full = False
@@ -188,6 +196,11 @@ class Strikes:
     def heard(self) -> None:
         """Readers were answered of every table."""
         self.shaken = any(kind in self._broken for kind in _ASKED)
+
+    @property
+    def clock_off(self) -> bool:
+        """Whether the driver's clock is off by more than a minute."""
+        return self._off > 60
 
     def told(self) -> int:
         """How many requests were lied about since the plan began."""

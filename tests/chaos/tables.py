@@ -8,8 +8,8 @@ from contextlib import suppress
 from lowtide.errors import UsageError
 from lowtide.lab.workload.client import ALL_VERSIONS
 from lowtide.lab.workload.phoenix import PHYSICAL
-from tests.chaos.judge import Judge, Key, Raw, standing
-from tests.chaos.laboratory import NO_COMPACTIONS, STATE, Laboratory, row
+from tests.chaos.judge import Judge, Key, Raw, is_shadow, standing, start_of
+from tests.chaos.laboratory import FAMILIES, NO_COMPACTIONS, STATE, Laboratory, row
 from tests.chaos.nemeses import Kind
 from tests.chaos.plan import ROWS, Alter, Change, Table
 from tests.chaos.striking import Strikes
@@ -31,9 +31,16 @@ class Tables:
         self.hidden: set[str] = set()
         #: Those that a person has yet to confirm.
         self.imported: set[str] = set()
+        #: The shadow cells that were garbled, and what they were.
+        self.garbled: dict[str, dict[Key, bytes]] = {}
+        #: Those that take no writes.
+        self.frozen: set[str] = set()
+        #: Those of which a family has no mark.
+        self.unmarked: set[str] = set()
         self._compactor: set[str] = set()
-        self._vetoed_then: set[str] = set()
-        self._hidden_then: set[str] = set()
+        #: What the descriptors say, in the HBase snapshots and now.
+        self._said: tuple[tuple[set[str], set[str]], ...]
+        self._said = (set(), self.vetoed), (set(), self.hidden), (set(), self.unmarked)
         #: What the HBase snapshots have, as one who exports them sees it.
         self._exports: dict[str, dict[Key, bytes]] = {}
 
@@ -55,20 +62,34 @@ class Tables:
                 return "it is disabled"
             self._enable(table)
             return None
-        if step.change is Change.DROP and written:
+        if step.change in (Change.DROP, Change.RENAME) and written:
             return "somebody writes to it"
+        if table in self.garbled and step.change is not Change.GARBLE:
+            return "it is garbled"
+        if table in self.frozen and step.change is not Change.THAW:
+            return "it takes no writes"
         change = self._CHANGES.get(step.change)
         return None if change is None else change(self, table, row(step.key).encode())
 
-    def enable_all(self) -> None:
-        """No client writes to a disabled table: it would wait."""
+    def make_fit(self) -> None:
+        """No client writes to a disabled table: it would wait; nor to one that takes no writes; nor reads what is of no
+        form that it knows.
+        """
         for table in list(self.disabled):
             self._enable(table)
+        for table in sorted(self.frozen):
+            self._thaw(Table(table), b"")
+        for table, cells in self.garbled.items():
+            for key, value in cells.items():
+                self._lab.omid.put(table, *key, value)
+        self.garbled.clear()
 
     def show_all(self) -> None:
-        """None hides cells any more."""
+        """None hides cells any more, and all have their marks."""
         for table in sorted(self.hidden):
             self._show(Table(table), b"")
+        for table in sorted(self.unmarked):
+            self._mark(Table(table), b"")
 
     def _enable(self, table: str) -> None:
         self._lab.omid.enable(table)
@@ -87,6 +108,67 @@ class Tables:
     def _give_compactor(self, table: Table, _: bytes) -> None:
         self._lab.omid.attach_omid_compactor(table)
         self._compactor.add(table)
+
+    def _compact_newer(self, table: Table, _: bytes) -> None:
+        """All files but the largest of each family and region: that is the oldest, once all were compacted."""
+        self._lab.omid.flush(table)
+        sizes = self._lab.largest_files(table)
+        if not sizes:
+            return
+        too_large = {"hbase.hstore.compaction.max.size": str(min(sizes) - 1)}
+        self._lab.omid.set(table, **dict.fromkeys(NO_COMPACTIONS, "2"), **too_large)
+        try:
+            self._lab.omid.compact(table, major=False)
+        finally:
+            self._lab.omid.set(table, **NO_COMPACTIONS, **{"hbase.hstore.compaction.max.size": str(2**62)})
+        if table in self._compactor:
+            self._judge.compacted(table, self._lab.omid.watermark())
+
+    def _freeze(self, table: Table, _: bytes) -> None:
+        self._lab.omid.set(table, READONLY="true")
+        self.frozen.add(table)
+
+    def _thaw(self, table: Table, _: bytes) -> None:
+        if table in self.frozen:
+            self._lab.omid.set(table, READONLY="false")
+            self.frozen.discard(table)
+
+    def _unmark(self, table: Table, _: bytes) -> None:
+        self._lab.mark(table, FAMILIES[-1], on=False)
+        self.unmarked.add(table)
+
+    def _mark(self, table: Table, _: bytes) -> None:
+        if table in self.unmarked:
+            self._lab.mark(table, FAMILIES[-1], on=True)
+            self.unmarked.discard(table)
+
+    def _garble(self, table: Table, key: bytes) -> str | None:
+        """All shadow cells here of a transaction that they alone prove: of one that has any in the row, or after it."""
+        torn = self._judge.history.torn & self._judge.history.commits.keys()
+        cells = {k: v for k, v in standing(self._lab.raw(table)).items() if is_shadow(k[2]) and start_of(k[3]) in torn}
+        known = self.garbled.get(table, {})
+        chosen = min((k for k in cells if k[0] >= key and k not in known), default=None)
+        if chosen is None:
+            return "there is none"
+        for each, value in cells.items():
+            if start_of(each[3]) == start_of(chosen[3]) and each not in known:
+                self.garbled.setdefault(table, {})[each] = value
+                self._lab.omid.put(table, *each, b"\x00\x01")
+        return None
+
+    def _rename(self, table: Table, _: bytes) -> str | None:
+        """As HBase renames tables: by an HBase snapshot, a clone, and the old one goes."""
+        if table is Table.C or Table.C in self.there:
+            return "the name is taken"
+        self._take_snapshot(table, b"")
+        self._lab.omid.clone(_snapshot(table), Table.C)
+        self._judge.history.copied(table, Table.C)
+        self._as_then(table, Table.C)
+        self._drop(table, b"")
+        self.there.add(Table.C)
+        self.imported.add(Table.C)
+        self._judge.came_back.add(Table.C)
+        return None
 
     def _compact_some(self, table: Table, _: bytes) -> None:
         """Two files are enough for once; HBase takes those that it finds worth it, and drops no delete marker."""
@@ -125,7 +207,7 @@ class Tables:
         self._lab.omid.drop(table)
         self._lab.make(table)
         self._judge.history.emptied(table)
-        for said in (self.vetoed, self.hidden):
+        for said in (self.vetoed, self.hidden, self.unmarked):
             said.discard(table)
 
     def _make(self, table: Table, _: bytes) -> None:
@@ -134,12 +216,13 @@ class Tables:
 
     def _copy(self, table: Table, key: bytes) -> str | None:
         source = Table.A if key < row(ROWS // 2).encode() else Table.B
-        if not self._judge.history.copyable(source):
+        history = self._judge.history
+        if not (history.copyable(source) or history.left_to_a_person_elsewhere(source)):
             return "there is none that tells"
         self._lab.omid.clone(_snapshot(source), table)
         self.there.add(table)
         self.imported.add(table)
-        self._judge.history.copied(source, table)
+        history.copied(source, table)
         self._judge.came_back.add(table)
         self._as_then(source, table)
         return None
@@ -148,7 +231,7 @@ class Tables:
         self._lab.omid.drop(table)
         self.there.discard(table)
         self._judge.history.emptied(table)
-        for said in (self.vetoed, self.hidden, self.imported, self._judge.came_back):
+        for said in (self.vetoed, self.hidden, self.unmarked, self.imported, self._judge.came_back):
             said.discard(table)
         self._judge.dropped(table)
 
@@ -181,7 +264,7 @@ class Tables:
         self._lab.omid.snapshot(table, _snapshot(table))
         self._judge.history.kept(table)
         self._exports[table] = standing(self._lab.raw(table))
-        for then, now in ((self._vetoed_then, self.vetoed), (self._hidden_then, self.hidden)):
+        for then, now in self._said:
             then.discard(table)
             then |= now & {table}
 
@@ -216,21 +299,29 @@ class Tables:
         Change.DROP: _drop,
         Change.COMPACTOR: _give_compactor,
         Change.LOAD: _load,
+        Change.UNMARK: _unmark,
+        Change.MARK: _mark,
+        Change.GARBLE: _garble,
+        Change.RENAME: _rename,
+        Change.NEWER: _compact_newer,
+        Change.FREEZE: _freeze,
+        Change.THAW: _thaw,
     }
 
     def _bring_back(self, table: Table, bring: Callable[[], None]) -> str | None:
-        if not self._judge.history.restorable(table):
+        history = self._judge.history
+        if not (history.restorable(table) or history.left_to_a_person(table)):
             return "there is none that tells"
         bring()
         self.there.add(table)
         self._as_then(table, table)
-        self._judge.history.restored(table)
+        history.restored(table)
         self._judge.came_back.add(table)
         return None
 
     def _as_then(self, source: Table, table: Table) -> None:
         """The HBase snapshot has what the owner said then, and how the families kept cells."""
-        for then, now in ((self._vetoed_then, self.vetoed), (self._hidden_then, self.hidden)):
+        for then, now in self._said:
             now.discard(table)
             if source in then:
                 now.add(table)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from deadman import Effect
+from deadman import Effect, Moment
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +20,7 @@ from lowtide.lab.workload.model import cell_from_json
 from lowtide.lab.workload.phoenix import PHYSICAL
 from tests.chaos import cutting, judge, ledger_plan, plan, sql_plan, striking
 from tests.chaos.actor import Actor
+from tests.chaos.actor import _kinds as actor_kinds
 from tests.chaos.judge import Cell, Entry, Judge, Seen, low_watermark
 from tests.chaos.laboratory import Laboratory
 from tests.chaos.nemeses import ANY, MOST, SEAMS, SERVERS, SHARED, Kind, Nemesis
@@ -93,7 +94,31 @@ def test_where_omids_own_compactor_is_no_table_is_lost() -> None:
         changes = {step.change for step in one.every() if isinstance(step, plan.Alter)}
         assert one.compactor or plan.Change.COMPACTOR not in changes
         assert not one.compactor or not (one.torn or changes & plan.LOSING)
-    assert sum(one.compactor for one in made) == len(made) // 6
+    assert sum(one.compactor for one in made) == len(made) // 4
+
+
+def test_four_seeds_in_a_row_have_every_world() -> None:
+    """And what each is about comes in it. No entry is taken away where the commit table is compacted: nothing would
+    tell of its transaction.
+    """
+    worlds = [{(one.torn, one.compactor) for one in map(plan.made, range(first, first + 4))} for first in SEEDS]
+    assert all(found == {(True, False), (False, True), (False, False)} for found in worlds)
+    for seed in SEEDS:
+        steps = list(plan.made(seed).every())
+        changes = {step.change for step in steps if isinstance(step, plan.Alter)}
+        taken = any(isinstance(step, plan.Land) and step.taken for step in steps)
+        assert not (taken and any(isinstance(step, plan.Compact) for step in steps))
+        match plan.WORLDS[seed % 4]:
+            case plan.World.TORN:
+                hard = {plan.Change.DISABLE, plan.Change.UNMARK, plan.Change.GARBLE, plan.Change.RENAME}
+                assert changes >= hard
+            case plan.World.BACK:
+                assert changes >= {plan.Change.COPY, plan.Change.RESTORE}
+            case plan.World.COMPACTOR:
+                assert changes >= {plan.Change.COMPACTOR, plan.Change.NEWER, plan.Change.HIDE}
+            case _:
+                between = [s for run in steps if isinstance(run, Run) for s in run.seams if s.kind == "connector"]
+                assert any(isinstance(step, plan.Land) for seam in between for step in seam.steps)
 
 
 def test_what_is_cut_goes_with_all_that_is_in_it() -> None:
@@ -426,10 +451,35 @@ def test_what_came_back_is_left_out_where_a_run_cannot_know_of_it_and_nowhere_el
     made.cleaned({"t", "u"}, {"u"})
     assert made.came_back == {"u", "w"}
     actor = Actor(SimpleNamespace(), Run(1, "orphan_cleanup", ()), "run-1", ())  # type: ignore[arg-type]
-    for step, left in (("state.create", {"t"}), ("oracle.record_low_watermark", set())):
-        actor.came_back_since.add("t")
+    listed = str(plan.Table.A)
+    for step, left in (
+        ("state.create", {"t", listed}),
+        (f"commit_counts.{plan.COUNTED}", {"t"}),
+        ("oracle.record_low_watermark", set()),
+    ):
+        actor.came_back_since |= {"t", listed}
         actor.did(Effect(1, "gateway", "mutateRow", "LOWTIDE_STATE", step, False))
         assert actor.came_back_since == left
+
+
+def test_a_seam_is_at_an_effect_by_its_kind_or_its_step() -> None:
+    """At the nth of each; reads have no step, and are none of any kind."""
+    seams = tuple(
+        plan.Seam(number, kind, 1, plan.Moment.BEFORE, Act.ON)
+        for number, kind in enumerate(("gateway", plan.RECORD, ANY, "read"))
+    )
+    actor = Actor(SimpleNamespace(), Run(9, "orphan_cleanup", (), seams=seams), "run-1", ())  # type: ignore[arg-type]
+    found = []
+    for number, seam, step in (
+        (1, "rows", f"facts.{plan.RECORD}"),
+        (0, "read", plan.RECORD),
+        (2, "gateway", "x.y"),
+        (3, "gateway", f"facts.{plan.RECORD}"),
+    ):
+        effect = Effect(number, seam, "", "", step, False)
+        actor._met.update(actor_kinds(effect))
+        found.append([each.number for each in actor._seams(effect, Moment.BEFORE)])
+    assert found == [[1, 2], [3], [0], []]
 
 
 def test_readers_are_excused_until_they_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -448,6 +498,18 @@ def test_readers_are_excused_until_they_are_answered(monkeypatch: pytest.MonkeyP
     assert strikes.shaken
     strikes.heard()
     assert not strikes.shaken
+
+
+def test_a_clock_is_wrong_from_a_minute_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either way, until it is put right."""
+    monkeypatch.setattr(striking.disks, "driver", lambda _: None)
+    strikes = Strikes(SimpleNamespace(spark=None, gateway=None, servers=None))  # type: ignore[arg-type]
+    found = []
+    for size in (20, -600, 86_400):
+        strikes.strike(Nemesis(0, Kind.CLOCK, size=size))
+        found.append(strikes.clock_off)
+    strikes.put_back(Kind.CLOCK)
+    assert (found, strikes.clock_off) == ([False, True, True], False)
 
 
 @pytest.mark.parametrize("steps", [3, 10**9])
@@ -548,6 +610,77 @@ def test_nothing_is_loaded_where_something_that_was_committed_has_gone() -> None
     made.committed(T + 50, TC + 50)
     assert not made.loadable("t", frozenset())
     assert made.loadable("t", frozenset([DATA._replace(timestamp=T + 50)]))
+
+
+def test_what_was_under_way_comes_back_where_it_is_left_to_a_person_and_nowhere_else() -> None:
+    """Who began before what was cleaned of the table, or, under another name, before the prune bound; who is under way
+    still would not complete a copy. Of who committed nothing tells then.
+    """
+    made = Judge()
+    history = made.history
+    history.read(json.dumps({"event": "begin", "start": T}))
+    history.read(json.dumps({"event": "cells", "start": T, "cells": [["t", "r", "a", "q", 0, "put", "v"]]}))
+    history.kept("t")
+    assert history.left_to_a_person("t"), "it never committed"
+    history.committed(T, TC)
+    assert (history.restorable("t"), history.left_to_a_person("t")) == (False, False)
+    made.cleaned_up_to(T, {"t"}, {"t"})
+    made.cleaned_up_to(T - 50, {"t"}, ())
+    assert not history.left_to_a_person("t")
+    made.cleaned_up_to(T, {"t"}, ())
+    made.cleaned_up_to(T - 50, {"t"}, ())
+    assert history.left_to_a_person("t")
+    assert not history.left_to_a_person_elsewhere("t")
+    history.pruned = T
+    assert history.left_to_a_person_elsewhere("t")
+    history.begun.add(T + 50)
+    history.kept("t")
+    assert not history.left_to_a_person_elsewhere("t")
+    history.snapshots["t"] = (dict(history.tables["t"]), {T})
+    assert not history.untold
+    history.restored("t")
+    assert history.untold == history.torn == {T}
+    history.emptied("t")
+    assert not history.left_to_a_person("t"), "nothing of it counts as cleaned any more"
+
+
+@pytest.mark.parametrize(
+    ("changes", "now", "came_back", "wrong"),
+    [
+        ({}, DATA, (), True),
+        ({}, SHADOW, (), False),
+        ({}, DATA, {"t"}, False),
+        ({"run": "another"}, DATA, (), False),
+        ({"start": b"s".hex()}, DATA, (), False),
+        ({"stop": b"r".hex()}, DATA, (), False),
+        ({"families": ["b"]}, DATA, (), False),
+        ({"read": [[0, T], [T + 1, W]]}, DATA, (), False),
+    ],
+)
+def test_what_is_recorded_and_was_left_undone_is_noticed(
+    changes: dict[str, Any], now: Cell, came_back: Sequence[str], wrong: bool
+) -> None:
+    """A cell that lacked its shadow cell when the run began, in what the run says that it has read and done."""
+    fact = {"run": "one", "start": "", "stop": "", "families": ["a"], "read": [[0, W]]} | changes
+    made = told()
+    made.recorded("a", "one", state(table__t={"epoch": "1/x/0", "fact/-": fact}))
+    made.done("b", "one", seen(DATA), seen(DATA, now), came_back)
+    assert ["was left as it was" in line for line in made.wrong] == [True] * wrong
+    made.recorded("c", "one", state(table__t={"epoch": "1/x/0", "fact/-": fact}))
+    made.wrong.clear()
+    made.done("d", "one", seen(DATA), seen(DATA), ())
+    assert made.wrong == [], "it was recorded before"
+
+
+def test_a_run_that_writes_by_a_wrong_clock_is_noticed() -> None:
+    """Whatever it writes, right or not."""
+    made = told()
+    made.written_by_a_wrong_clock("x", seen(DATA), seen(DATA))
+    assert made.wrong == []
+    made.written_by_a_wrong_clock("x", seen(DATA, commits=[entry(T, 100)]), seen(DATA, SHADOW, commits=[entry(T, 100)]))
+    assert "clock of the run's machine is off" in made.wrong[0]
+    made.written_by_a_wrong_clock("x", seen(DATA, commits=[entry(T, 100)]), seen(DATA))
+    assert len(made.wrong) == 2
 
 
 def test_a_read_as_of_before_the_mark_had_to_be_refused() -> None:

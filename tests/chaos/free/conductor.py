@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lowtide.errors import LowtideError
 from lowtide.lab.workload import OmidClient, Shape, WorkloadError, script
 from lowtide.lab.workload.client import COMMIT_TABLE
 from lowtide.store.state import opened
@@ -356,9 +355,8 @@ class Conductor:
             over, watermark = never_committed(self._folder), self.lab.omid.watermark()
             bare = {start_of(key[3]) for table in TABLES for key in unproved(standing(self.lab.raw(table)))}
             told["decided"] = sorted(start for start in bare & over if start <= watermark)
-            for start in told["decided"]:
-                with contextlib.suppress(LowtideError):  # its mark says so
-                    self.lab.resolve(start, None)
+            if told["decided"]:
+                self.lab.resolve_aborted(told["decided"])
 
     def _run_here(self, what: str, run: str, job: str, *arguments: str, **fields: Any) -> int:
         """A run in this process, with nothing beside it; its exit code."""
