@@ -221,7 +221,10 @@ class Director:
 
     def _open_group(self, step: Open) -> str:
         self.tables.make_fit()
-        shape = self._shape_now(overlaps=1.0, steps=(2, 6))
+        if step.calm:
+            shape = self._shape_now(overlaps=0.0, crashes=0.0, rollbacks=0.0, reads=0.0, checkpoints=0.0, steps=(4, 6))
+        else:
+            shape = self._shape_now(overlaps=1.0, steps=(2, 6))
         self.lab.omid.open(step.seed, script.generate(shape, step.seed, 1)[0], self.lab.log)
         self._open.append(step.seed)
         return self._turns(step.seed, 2)

@@ -67,6 +67,8 @@ class Open:
 
     number: int
     seed: str
+    #: One client alone, that means well.
+    calm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +250,13 @@ Step: TypeAlias = Happening | Nemesis | LedgerStep | SqlStep
 #: Effects by the step that makes them, whatever their seam: where a cleanup records what it has done, and where a
 #: pruning has noted how many entries there are, and has yet to see whether a cell needs one.
 RECORD, COUNTED = "record_all", "add_commit_count"
+#: Where a run asks HBase for its time, twice each time: a cleanup when it begins, with the low watermark, and before it
+#: makes up what to record.
+TIMED = "passing_row"
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
-KINDS = {"connector": 6, "read": 3, "gateway": 5, "hbase": 1, "files": 2, RECORD: 1, COUNTED: 1}
+KINDS = {"connector": 6, "read": 3, "gateway": 5, "hbase": 1, "files": 2, RECORD: 1, COUNTED: 1, TIMED: 1}
 #: Of some kinds a run has many effects; the others come one to three times.
-_RATES = {"read": 0.2, "gateway": 0.12, RECORD: 3, COUNTED: 3}
+_RATES = {"read": 0.2, "gateway": 0.12, RECORD: 3, COUNTED: 3, TIMED: 0.3}
 #: The jobs that can be held to an approved plan.
 APPROVABLE = ("orphan_cleanup", "history_gc")
 #: Runs of jobs in a plan, or some more.
@@ -460,9 +465,9 @@ class _Maker:
         while runs < jobs or scenes:
             if scenes:
                 made += scenes.pop(0)()
-            # Behind scenes the last runs are as many as come by themselves.
-            if runs < jobs:
-                made += self._between(self._chance.randint(0, 3))
+            # A run takes seconds, and most of a plan's are its scenes'.
+            if not scenes or self._chance.random() < 0.25:
+                made += self._between(self._chance.randint(1, 4))
                 made.append(self._run(depth=0))
             if self._chance.random() < 0.3:
                 made.append(Resume(self._next(), self._chance.randrange(100)))
@@ -481,7 +486,7 @@ class _Maker:
                 return [self._late, *(partial(self._unseen, change) for change in (*unseen, Change.RENAME))]
             case World.BACK:
                 # No collection is to have told the bound before the first.
-                scenes = [self._as_it_was, self._back_while_it_is_recorded, self._back_before_it_is_pruned, self._late]
+                scenes = [self._as_it_was, self._back_at_the_last_moment, self._late]
                 chance.shuffle(scenes)
                 return [self._under_a_new_name, *scenes]
             case World.COMPACTOR:
@@ -495,9 +500,9 @@ class _Maker:
         arguments = ("--full", "--execute") if full else ("--execute",)
         return Run(self._next(), "orphan_cleanup", arguments, 0, seams)
 
-    def _job_of(self, job: str) -> Run:
+    def _job_of(self, job: str, *seams: Seam) -> Run:
         grace = ("--grace", "0s") if job == "commit_table_pruning" else ()
-        return Run(self._next(), job, (*grace, "--execute"))
+        return Run(self._next(), job, (*grace, "--execute"), 0, seams)
 
     def _at(self, kind: str, nth: int, *steps: Step) -> Seam:
         return Seam(self._next(), kind, nth, Moment.BEFORE, Act.ON, steps)
@@ -506,8 +511,11 @@ class _Maker:
         """The only proof is where a cleanup does not see it, or cannot read it."""
         table = self._chance.choice((Table.A, Table.B))
         steps: list[Step] = [self._clients(20, (10,)), self._watermark(), Compact(self._next())]
+        if change is Change.RENAME:
+            steps += self._all_end(6)  # or somebody would write to what is not there
+            steps += [self._job_of("watermark_collection")]  # by which a table that comes later is told from others
         if change is Change.GARBLE:
-            steps += [Alter(self._next(), change, t, k) for t in (Table.A, Table.B) for k in self._keys(2)]
+            steps += [Alter(self._next(), change, table, key) for key in self._chance.sample(range(1, ROWS), 2)]
         else:
             steps += [Alter(self._next(), change, table, self._chance.randrange(1, ROWS))]
         steps += [self._cleanup(full=self._chance.random() < 0.3)]
@@ -515,15 +523,17 @@ class _Maker:
             steps += [Alter(self._next(), Change.MARK, table)]
         return steps
 
-    def _keys(self, number: int) -> list[int]:
-        return self._chance.sample(range(1, ROWS), number)
-
     def _snapshots(self) -> list[Step]:
         """Some are under way when HBase snapshots are taken, and end well afterwards."""
-        steps: list[Step] = [self._open(), Turn(self._next(), -1, self._chance.randint(2, 5))]
-        steps += [self._open(), Turn(self._next(), -1, self._chance.randint(2, 5))]
+        steps: list[Step] = []
+        for _ in range(5):
+            steps += [self._open(calm=True), Turn(self._next(), -1, self._chance.randint(0, 2))]
         steps += [Alter(self._next(), Change.SNAPSHOT, table) for table in (Table.A, Table.B)]
-        return [*steps, Turn(self._next(), -1, 40), Turn(self._next(), -1, 40), self._watermark()]
+        return [*steps, *self._all_end(7), self._watermark()]
+
+    def _all_end(self, groups: int) -> list[Step]:
+        """Of those that are in the middle of something the last so many groups go on to their ends."""
+        return [Turn(self._next(), -1, 40) for _ in range(groups)]
 
     def _under_a_new_name(self) -> list[Step]:
         """What an HBase snapshot has comes back, and the tables themselves are gone."""
@@ -543,7 +553,7 @@ class _Maker:
         ]
 
     def _as_it_was(self) -> list[Step]:
-        """Tables come back as they were when somebody was under way, and are cleaned in several runs."""
+        """Tables come back as they were when somebody was under way, who has committed since."""
         back = self._of({Change.RESTORE: 2, Change.CLONE: 1})
         return [
             *self._snapshots(),
@@ -551,35 +561,22 @@ class _Maker:
             *(Alter(self._next(), back, table) for table in (Table.A, Table.B)),
             Compact(self._next()),
             self._cleanup(),
-            self._cleanup(),
             Say(self._next(), Word.DECIDE, Table.A),
         ]
 
-    def _back_while_it_is_recorded(self) -> list[Step]:
-        """A table comes back at the last moment of a cleanup."""
-        table = self._chance.choice((Table.A, Table.B))
+    def _back_at_the_last_moment(self) -> list[Step]:
+        """A table comes back when a cleanup is about to record it; another when a pruning knows how far all are."""
+        tables = self._chance.sample((Table.A, Table.B), 2)
+        first, second = (Alter(self._next(), Change.RESTORE, table) for table in tables)
         return [
             Alter(self._next(), Change.MAKE, Table.C),
             self._clients(12, (4, 5)),
-            Alter(self._next(), Change.SNAPSHOT, table),
+            *(Alter(self._next(), Change.SNAPSHOT, table) for table in tables),
             self._watermark(),
-            self._cleanup(self._at(RECORD, 1, Alter(self._next(), Change.RESTORE, table))),
+            self._cleanup(self._at(*self._of({(TIMED, 5): 4, (RECORD, 1): 1}), first)),
             self._cleanup(),
             self._job_of("watermark_collection"),
-        ]
-
-    def _back_before_it_is_pruned(self) -> list[Step]:
-        """A table comes back when a pruning knows how far every table is cleaned."""
-        table = self._chance.choice((Table.A, Table.B))
-        return [
-            self._clients(12, (4, 5)),
-            Alter(self._next(), Change.SNAPSHOT, table),
-            self._watermark(),
-            self._cleanup(),
-            replace(
-                self._job_of("commit_table_pruning"),
-                seams=(self._at(COUNTED, 1, Alter(self._next(), Change.RESTORE, table)),),
-            ),
+            self._job_of("commit_table_pruning", self._at(COUNTED, 1, second)),
         ]
 
     def _healed_before_a_compaction(self) -> list[Step]:
@@ -680,9 +677,9 @@ class _Maker:
     def _some_clients(self) -> Clients:
         return self._clients(self._chance.randint(3, 12))
 
-    def _open(self) -> Open:
+    def _open(self, *, calm: bool = False) -> Open:
         number = self._next()
-        return Open(number, f"{self._seed}.{number}")
+        return Open(number, f"{self._seed}.{number}", calm)
 
     def _turn(self) -> Turn:
         return Turn(self._next(), self._chance.randrange(100), self._chance.choice((1, 1, 2, 3, 9)))
@@ -830,7 +827,7 @@ _WORDS_OF: dict[type, Callable[[Any], str]] = {
         f"{step.transactions} transactions by {step.seed}"
         f"{f', half of which end at {step.crashing}' if step.crashing else ''}"
     ),
-    Open: lambda step: f"clients by {step.seed} begin",
+    Open: lambda step: f"{'a calm client' if step.calm else 'clients'} by {step.seed} begin{'s' * step.calm}",
     Turn: lambda step: f"clients {step.pick} take {step.turns} turns",
     Watermark: lambda _: "the low watermark moves on",
     Phantom: lambda _: "the oracle commits what its client rolled back",

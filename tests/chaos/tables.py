@@ -143,11 +143,13 @@ class Tables:
             self.unmarked.discard(table)
 
     def _garble(self, table: Table, key: bytes) -> str | None:
-        """All shadow cells here of a transaction that they alone prove: of one that has any in the row, or after it."""
+        """All shadow cells here of a transaction that they alone prove: of the first that has any in the row or after
+        it, or else before.
+        """
         torn = self._judge.history.torn & self._judge.history.commits.keys()
         cells = {k: v for k, v in standing(self._lab.raw(table)).items() if is_shadow(k[2]) and start_of(k[3]) in torn}
         known = self.garbled.get(table, {})
-        chosen = min((k for k in cells if k[0] >= key and k not in known), default=None)
+        chosen = min((k for k in cells if k not in known), key=lambda k: (k[0] < key, k), default=None)
         if chosen is None:
             return "there is none"
         for each, value in cells.items():
