@@ -48,8 +48,9 @@ class Actor(threading.Thread):
     approved: Actor | None = None
     #: Tables that hid cells when it began.
     hidden_then: frozenset[str] = frozenset()
-    #: Whether the clock of its machine has been wrong since it began.
+    #: Whether the clock of its machine was wrong from its beginning until it looked which tables there are.
     clock_off: bool = False
+    looked: bool = False
     _go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _back: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _met: Counter[str] = field(default_factory=Counter)
@@ -79,6 +80,7 @@ class Actor(threading.Thread):
         """
         if effect.step.endswith("record_low_watermark"):
             self.came_back_since.clear()
+            self.looked = True
         if effect.step.endswith(COUNTED):
             self.came_back_since -= {Table.A, Table.B}
 

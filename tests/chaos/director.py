@@ -406,8 +406,8 @@ class Director:
         """Give a run the baton until it is over or parked; what became of it."""
         while True:
             lies = self.strikes.told()
-            # One that was wrong for a part of its time only may have been compared when it was right.
-            actor.clock_off &= self.strikes.clock_off
+            if not actor.looked:  # before, it may have been compared when it was right
+                actor.clock_off &= self.strikes.clock_off
             with self.strikes.loose():
                 actor.go_on()
             actor.lied_to |= self.strikes.told() > lies

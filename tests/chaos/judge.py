@@ -405,12 +405,12 @@ class Judge:
     # -- one write of one run
 
     def written_by_a_wrong_clock(self, where: str, before: Seen, after: Seen) -> None:
-        """(7) A run whose machine's clock and HBase's are more than a minute apart, from its beginning on, changes
-        nothing but records.
+        """A run whose machine's clock and HBase's were more than a minute apart when it began changes nothing but
+        records.
         """
         self.counts["writes by a wrong clock"] += 1
         if before != after:
-            self._say(where, "the clock of the run's machine is off, and it has written (7)")
+            self._say(where, "the clock of the run's machine is off, and it has written")
 
     def written(
         self,
@@ -569,7 +569,7 @@ class Judge:
                 )
 
     def done(self, where: str, run: str, first: Seen, now: Seen, came_back: Collection[str]) -> None:
-        """(5) Of what a run has just recorded as cleaned it has left nothing undone: no cell lacks its shadow cell that
+        """(3) Of what a run has just recorded as cleaned it has left nothing undone: no cell lacks its shadow cell that
         lacked it when the run began, *first*. *came_back*: tables that did since it looked.
         """
         for table, fact in self._fresh:
@@ -581,7 +581,7 @@ class Judge:
             for key in sorted(bare):
                 here = start <= key[0] and (not stop or key[0] < stop) and key[1].decode() in fact["families"]
                 if here and any(a <= key[3] < b for a, b in fact["read"]):
-                    self._say(where, f"{table} {key} was left as it was, and its range is recorded (5)")
+                    self._say(where, f"{table} {key} was left as it was, and its range is recorded (3)")
 
     def dropped(self, table: str) -> None:
         """A table is gone for good; one of its name begins anew."""
