@@ -619,7 +619,9 @@ class Config(_Section):
 
     def table(self, name: str) -> TableDefaults:
         """The settings of table *name*: its own over the defaults."""
-        return TableDefaults.model_validate(_merged(self.defaults.model_dump(), self.tables.get(name, {})))
+        own = self.tables.get(name)
+        # A run asks many times of each of its tables, and of most the configuration says nothing.
+        return TableDefaults.model_validate(_merged(self.defaults.model_dump(), own)) if own else self.defaults
 
     def key_of(self, table: str, setting: str) -> str:
         """Where the file says a table's setting."""
