@@ -27,13 +27,15 @@ def nothing_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
 def a_store(spark: SparkSession, shadowed: dict[str, set[str]], *descriptors: Descriptor) -> Any:
     """A store of these tables; in the families of *shadowed* the sample finds a shadow cell, in all a put."""
 
-    def sample(table: str, rows: int) -> DataFrame:
-        families = next(d.families for d in descriptors if d.table == table)
-        cells = [(bytearray(f.encode()), None, "put") for f in families]
-        cells += [(bytearray(f.encode()), 100, "shadow") for f in shadowed.get(table, ())]
-        return spark.createDataFrame(cells, "family binary, commit_ts bigint, kind string")
+    def samples_of(tables: list[str], rows: int) -> list[DataFrame]:
+        assert len(tables) <= inventory.TOGETHER
+        cells: list[Any] = [(d.table, f, None, "put") for d in descriptors if d.table in tables for f in d.families]
+        cells += [(table, f, 100, "shadow") for table in tables for f in shadowed.get(table, ())]
+        cells = [(table, bytearray(f.encode()), *rest) for table, f, *rest in cells]
+        return [spark.createDataFrame(cells, "table string, family binary, commit_ts bigint, kind string")]
 
-    return SimpleNamespace(config=Config(), descriptors=lambda: list(descriptors), sample=sample, lacking=lambda _: [])
+    there = list(descriptors)
+    return SimpleNamespace(config=Config(), descriptors=lambda: there, samples_of=samples_of, lacking=lambda _: [])
 
 
 def test_a_family_without_mark_is_looked_into(spark: SparkSession) -> None:
@@ -50,7 +52,7 @@ def test_every_table_is_looked_into_however_many_there_are(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are sampled some at a time."""
-    monkeypatch.setattr(inventory, "SAMPLE_BATCH", 2)
+    monkeypatch.setattr(inventory, "TOGETHER", 2)
     tables = [Descriptor(f"t{n}", True, {}, (), {"f": {}}) for n in range(5)]
     found = take_inventory(a_store(spark, {t.table: {"f"} for t in tables}, *tables))
     assert [e.kind for e in found] == [Kind.UNMARKED] * 5

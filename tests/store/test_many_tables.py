@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from conftest import Outcome
 from lowtide_spark.cleaning import suspects
+from lowtide_spark.frames.inventory import _with_cells_up_to
 from lowtide_spark.frames.store import Store, TableRead
 from scene import Scene
 
@@ -84,3 +85,18 @@ def test_of_many_that_are_read_at_once_one_that_fails_is_found(
     assert outcome.totals["deleted"] == 2
     assert not any(scene.has(table, start) for table, start in orphans.items())
     assert len(reads) < MANY / 2
+
+
+def test_of_many_those_are_found_that_hold_older_cells(many: list[str], connector: Store, omid: OmidClient) -> None:
+    """Each by its own limit, inclusive; a delete marker counts, what is older than any oracle's timestamps does not.
+    One that is gone is named.
+    """
+    early, limit, late = omid.begin(), omid.begin(), omid.begin()
+    for number, at in enumerate((early, limit, late, late, 1)):
+        omid.put(many[number], b"r", b"a", b"q", at, b"v")
+    omid.delete_version(many[5], b"r", b"a", b"q", early)
+    limits = dict.fromkeys(many, limit) | {many[3]: late}
+    assert _with_cells_up_to(connector, limits) == {many[number] for number in (0, 1, 3, 5)}
+    omid.drop(many[7])
+    with pytest.raises(StoreError, match=many[7]):
+        _with_cells_up_to(connector, limits)

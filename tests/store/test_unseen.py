@@ -351,7 +351,7 @@ def test_every_region_is_sampled_for_shadow_cells(
     """Of a table without mark the beginning of each region is looked at, in batches of tables; a shadow cell that no
     rule can read counts.
     """
-    monkeypatch.setattr(listing, "SAMPLE_BATCH", 2)
+    monkeypatch.setattr(listing, "TOGETHER", 2)
     tables = {name: scene.table(omid_enabled=False, splits=(b"m",)) for name in ("none", "last", "lone", "odd", "old")}
     start, commit = omid.begin(), omid.begin()
     for table in tables.values():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
@@ -36,12 +38,14 @@ from lowtide.values.formats import after
 from lowtide.values.keyranges import KeyRange
 from lowtide_spark.frames.computed import union
 from lowtide_spark.frames.kinds import SHADOW, UNKNOWN
-from lowtide_spark.frames.store import Store, cause
+from lowtide_spark.frames.store import Store, TableRead, cause, explained
+
+T = TypeVar("T")
 
 #: Rows at the start of each region that are searched for shadow cells, where a family bears no mark.
 SAMPLE_ROWS = 1000
-#: Tables sampled in one Spark job.
-SAMPLE_BATCH = 40
+#: Tables looked into in one read.
+TOGETHER = 500
 META = "hbase:meta"
 #: HBase makes it where its servers keep visibility labels. They are tags of cells, which do not travel to clients.
 LABELS_TABLE = "hbase:labels"
@@ -82,8 +86,8 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     kinds = {d.table: None if d.table in contradictions else config.table(d.table).kind for d in descriptors}
     in_question = [d for d in descriptors if _needs_sample(d, kinds[d.table])]
     shadowed: dict[str, frozenset[str]] = {}
-    for start in range(0, len(in_question), SAMPLE_BATCH):
-        shadowed |= _shadowed_families(store, in_question[start : start + SAMPLE_BATCH])
+    for some in _portions(in_question):
+        shadowed |= _shadowed_families(store, some)
     catalog = _catalog(store, descriptors)
     entries = []
     for d in sorted(descriptors, key=lambda d: d.table):
@@ -157,12 +161,34 @@ def _with_cells_up_to(store: Store, limits: Mapping[str, int]) -> frozenset[str]
 
     Delete markers are cells, too.
     """
-    frames = []
-    for table, limit in limits.items():
-        first = first_timestamp(on_world_clock(store.config.omid.clock, limit))
-        whole = WorkRange("", KeyRange(b"", b""), first, after(limit))
-        frames.append(store.cells(table, [whole], raw=True, first=1).select(F.lit(table).alias("table")))
-    return frozenset(r.table for r in union(frames, like=frames[0]).distinct().collect()) if frames else frozenset()
+    found: set[str] = set()
+    for some in _portions([*limits.items()]):
+        reads = []
+        for table, limit in some:
+            first = first_timestamp(on_world_clock(store.config.omid.clock, limit))
+            # By the range's name the cells tell whose they are.
+            reads.append(TableRead(table, ranges=[WorkRange(table, KeyRange(b"", b""), first, after(limit))]))
+        frames = store.raw_cells_of(reads, first=1)
+        cells = union([frame.select(F.col("region").alias("table")) for frame in frames], like=frames[0])
+        found |= {r.table for r in _collected(cells.distinct())}
+    return frozenset(found)
+
+
+def _portions(asked: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Tables that are looked into in one read."""
+    return (asked[start : start + TOGETHER] for start in range(0, len(asked), TOGETHER))
+
+
+def _collected(frame: DataFrame) -> list[Row]:
+    """Rows of a read of several tables.
+
+    Raises:
+        StoreError: one is not there any more, or cannot be read.
+    """
+    try:
+        return frame.collect()
+    except Exception as error:  # Spark's, with HBase's in it
+        raise explained(error, None) from error
 
 
 def _contradictions(store: Store, descriptors: Sequence[Descriptor], recorded: Mapping[str, Entry]) -> dict[str, str]:
@@ -195,12 +221,9 @@ def _needs_sample(descriptor: Descriptor, configured: Kind | None) -> bool:
 
 def _shadowed_families(store: Store, descriptors: Sequence[Descriptor]) -> dict[str, frozenset[str]]:
     seen = F.max(F.col("commit_ts").isNotNull() | F.col("kind").isin(SHADOW, UNKNOWN)).alias("seen")
-    samples = [
-        store.sample(d.table, SAMPLE_ROWS).groupBy("family").agg(seen).withColumn("table", F.lit(d.table))
-        for d in descriptors
-    ]
+    samples = store.samples_of([d.table for d in descriptors], SAMPLE_ROWS)
     found: dict[str, set[str]] = defaultdict(set)
-    for r in union(samples, like=samples[0]).where("seen").collect():
+    for r in _collected(union(samples, like=samples[0]).groupBy("table", "family").agg(seen).where("seen")):
         found[r.table].add(bytes(r.family).decode())
     return {table: frozenset(families) for table, families in found.items()}
 

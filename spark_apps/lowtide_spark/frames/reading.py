@@ -49,16 +49,17 @@ LIVE = Source()
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """What is read of one table among others: *ranges*, or all of it where that is None."""
+    """What is read of one table among others: *families* and *ranges*, or all of it where these are None."""
 
     table: str
-    families: Sequence[str]
+    families: Sequence[str] | None = None
     ranges: Sequence[WorkRange] | None = None
 
     def option(self) -> dict[str, Any]:
         """An entry of the connector's option ``tables``."""
+        families = {} if self.families is None else {"families": list(self.families)}
         ranges = {} if self.ranges is None else {"ranges": _ranges(self.ranges)}
-        return {"table": self.table, "families": list(self.families)} | ranges
+        return {"table": self.table} | families | ranges
 
 
 class Reading(Connector):
@@ -101,18 +102,20 @@ class Reading(Connector):
         """What :meth:`proofs` gives of several live tables, in frames as :meth:`versions_of`."""
         return [_proofs(frame, span) for frame in self._several(reads)]
 
-    def _several(self, reads: Sequence[TableRead], **options: str) -> list[DataFrame]:
+    def samples_of(self, tables: Sequence[str], rows: int) -> list[DataFrame]:
+        """Some cell versions from the beginning of every region of several live tables, in frames as
+        :meth:`versions_of`.
+        """
+        return self._several([TableRead(table) for table in tables], rowsPerRange=str(rows))
+
+    def _several(self, reads: Sequence[TableRead], view: str = "versions", **options: str) -> list[DataFrame]:
         paces: dict[str, list[TableRead]] = {}
         for read in reads:
             paces.setdefault(json.dumps(self._paced(read.table, READS)), []).append(read)
         return [
-            self._read("versions", None, tables=json.dumps([r.option() for r in some]), **json.loads(paced), **options)
+            self._read(view, None, tables=json.dumps([r.option() for r in some]), **json.loads(paced), **options)
             for paced, some in paces.items()
         ]
-
-    def sample(self, table: str, rows: int) -> DataFrame:
-        """Some cell versions from the beginning of every region."""
-        return self._read("versions", table, rowsPerRange=str(rows))
 
     def cells(
         self, table: str, ranges: Sequence[WorkRange] = (), raw: bool = False, first: int = 0, *, every: bool = False
@@ -130,6 +133,12 @@ class Reading(Connector):
         extra |= {"allVersions": "true"} if every else {}
         extra |= {"rowsPerRange": str(first)} if first else {}
         return self._read("cells", table, raw=str(raw).lower(), **extra)
+
+    def raw_cells_of(self, reads: Sequence[TableRead], first: int) -> list[DataFrame]:
+        """What :meth:`cells` gives, ``raw`` and the *first* of each region, of ranges of several live tables, in frames
+        as :meth:`versions_of`. Of which range a cell is tells ``region``.
+        """
+        return self._several(reads, "cells", raw="true", rowsPerRange=str(first))
 
     def descriptors(self) -> list[Descriptor]:
         """All tables but HBase's own.
@@ -184,8 +193,8 @@ class Reading(Connector):
         )
 
 
-def _is_family(families: Sequence[str]) -> Any:
-    return F.col("family").isin([bytearray(f.encode()) for f in families])
+def _is_family(families: Sequence[str] | None) -> Any:
+    return F.lit(True) if families is None else F.col("family").isin([bytearray(f.encode()) for f in families])
 
 
 def _covering(table: str, rows: Sequence[Any]) -> list[Region]:

@@ -158,10 +158,10 @@ final class Options implements Serializable {
                     + " = true does not go with view = "
                     + view.label + (raw ? ": only the view cells shows delete markers." : ": it is for the view cells."));
         }
-        if (tables != null && (view != View.VERSIONS && view != View.REGIONS || readsFiles || table != null
-                || ranges != null)) {
-            throw new IllegalArgumentException("Option tables goes with the views versions and regions, with read = rpc,"
-                    + " and without table and ranges: each of the tables has its own.");
+        if (tables != null && (view != View.VERSIONS && view != View.CELLS && view != View.REGIONS || readsFiles
+                || table != null || ranges != null)) {
+            throw new IllegalArgumentException("Option tables goes with the views versions, cells and regions, with read ="
+                    + " rpc, and without table and ranges: each of the tables has its own.");
         }
         if (view == View.AS_OF != (asOf != null) || hold && asOf == null) {
             throw new IllegalArgumentException("Options asOf and hold go with the view as_of and no other: give asOf ="

@@ -63,7 +63,7 @@ class OptionsTest {
         refused("tables", "{}", "tables = {}", "not a list");
         refused("tables", "[{}]", "no text \"table\"");
         for (String other : new String[] {"table", "ranges", "read", "view"}) {
-            String value = Map.of("table", "a", "ranges", "[]", "read", "snapshot", "view", "cells").get(other);
+            String value = Map.of("table", "a", "ranges", "[]", "read", "snapshot", "view", "snapshots").get(other);
             assertTrue(assertThrows(IllegalArgumentException.class, () -> new Options(Map.of("tables",
                     "[{\"table\":\"b\"}]", other, value))).getMessage().contains("Option tables goes with"));
         }
