@@ -31,7 +31,6 @@ from lowtide_spark.cleaning.suspects import prepare_all
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.inventory import left_behind, take_inventory, transactional
-from lowtide_spark.frames.kinds import END_OF_RANGE
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.progress import progress
@@ -141,8 +140,8 @@ def _findings(work: CleanupWork, regions: int) -> TableFindings:
     report = work.report
     if work.suspects is None or work.plan is None:
         return TableFindings(work.entry.table, regions, 0, problems=tuple(report.problems), names=work.entry.names)
-    read = {r.region: (r.cells, r.bytes) for r in _read_by_region(work.suspects).collect()}
-    planned = {r.region: r for r in _planned_by_region(work.plan).collect()}
+    read = work.read_by_region
+    planned = {} if work.idle else {r.region: r for r in _planned_by_region(work.plan).collect()}
     names = [r.region for r in work.ranges]
     most_cells, most_bytes = (max((read[n][i] for n in names), default=0) for i in (0, 1))
 
@@ -163,11 +162,6 @@ def _findings(work: CleanupWork, regions: int) -> TableFindings:
         problems=tuple(report.problems),
         names=work.entry.names,
     )
-
-
-def _read_by_region(suspects: DataFrame) -> DataFrame:
-    ends = suspects.where(F.col("kind") == END_OF_RANGE)
-    return ends.groupBy("region").agg(F.sum("cells_read").alias("cells"), F.sum("bytes_read").alias("bytes"))
 
 
 def _planned_by_region(plan: DataFrame) -> DataFrame:

@@ -101,7 +101,7 @@ def test_a_table_that_fails_keeps_its_error_and_hides_no_other() -> None:
 
 def test_a_table_is_read_to_its_end_by_its_own_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of tables that are read together one whose range was cut short is not cleaned, however many ends others have."""
-    frame: Any = SimpleNamespace(where=lambda _: frame)
+    frame: Any = SimpleNamespace(**dict.fromkeys(("where", "limit"), lambda *_: frame))
     short, whole = table("short"), table("whole")
     for work, ranges in ((short, 2), (whole, 1)):
         work.filter, work.ranges = SimpleNamespace(size=1), [object()] * ranges  # type: ignore[assignment,list-item]
@@ -116,6 +116,7 @@ def test_a_table_is_read_to_its_end_by_its_own_ranges(monkeypatch: pytest.Monkey
     assert short.suspects is None, "2 key ranges were to be read"
     assert "2 key ranges of short were to be read, 1 were read to their end" in short.report.problems[0]
     assert (whole.suspects, whole.report.problems, whole.report.counts.cells_read) == (frame, [], 5)
+    assert whole.read_by_region == {"w1": (5, 50)}
 
 
 def test_what_is_to_go_is_counted_without_what_is_stopped() -> None:

@@ -211,11 +211,12 @@ def _read(run: Run, group: Sequence[CleanupWork]) -> None:
     weight = sum(work.weight for work in group)
     if len(group) > 1 and 0 < weight <= FEW_SUSPECTS:  # else each table would be looked for in the key ranges of all
         suspects = frozen(suspects.coalesce(1))
+    nothing = suspects.limit(0)  # of those with nothing in question, of which nothing is asked any more
     for work in (work for work in group if work.suspects is not None):
         with failures_kept(work):
-            own = suspects.where(F.col("table") == work.table) if len(group) > 1 else suspects
-            # Of one with nothing in question nothing is asked any more, but how much was read.
-            work.suspects = frozen(own) if len(group) > 1 and weight > FEW_SUSPECTS and not work.idle else own
+            if len(group) > 1:
+                own = nothing if work.idle else suspects.where(F.col("table") == work.table)
+                work.suspects = frozen(own) if weight > FEW_SUSPECTS and not work.idle else own
 
 
 def _asked(run: Run, group: Sequence[CleanupWork]) -> DataFrame:

@@ -57,6 +57,8 @@ class RegionWork(TableWork):
     regions: list[Region]
     #: Regions that nothing (more) is done to, with the reason.
     stopped: dict[str, str] = field(default_factory=dict, kw_only=True)
+    #: By region the cells that were read, and their bytes.
+    read_by_region: dict[str, tuple[int, int]] = field(default_factory=dict, kw_only=True)
 
     #: How the report names a region that is stopped.
     STOPPED: ClassVar[str] = "region {region}: {reason}"
@@ -168,6 +170,10 @@ def count_read(work: RegionWork, read: Sequence[Row], expected: int, what: str) 
     counts.cells_read = sum(each.cells or 0 for each in read)
     counts.bytes_read = sum(each.bytes or 0 for each in read)
     counts.candidates = sum(each.candidates for each in read)
+    work.read_by_region = {}
+    for each in read:
+        cells, size = work.read_by_region.get(each.region, (0, 0))
+        work.read_by_region[each.region] = cells + (each.cells or 0), size + (each.bytes or 0)
     ended = len({each.region for each in read if each.ends})
     if ended != expected:
         msg = f"{expected} {what} of {work.table} were to be read, {ended} were read to their end"
