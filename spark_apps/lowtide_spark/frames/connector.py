@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections.abc import Sequence
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -120,7 +121,7 @@ class Connector:
         :meth:`_read` gives of it, without a query for a few rows. Of several *tables* one that is not there has none.
         """
         try:
-            rows = json.loads(self._java().Catalog.look(self._java_options, view, list(tables)))
+            rows = json.loads(self._java().Catalog.look(self._java_options, view, self._names(tables)))
         except (Py4JError, PySparkException) as error:  # some of Java's exceptions become Spark's on the way
             if _OLDER.search(str(error)):
                 raise StoreError(OLDER_JAR) from error
@@ -128,6 +129,13 @@ class Connector:
         except TypeError as error:  # to py4j a class that is not there is a package
             raise StoreError(OLDER_JAR) from error
         return [SimpleNamespace(**row) for row in rows]
+
+    def _names(self, tables: Sequence[str]) -> Any:
+        """Names of tables as a list of the JVM: those of a Python list are copied there by a call for each."""
+        jvm: Any = self.spark._jvm
+        if len(tables) < 2:
+            return list(tables)
+        return jvm.java.util.Arrays.asList(jvm.org.apache.commons.lang3.StringUtils.split("\n".join(tables), "\n"))
 
     def _admin(self) -> Any:
         return self._java().Admin
