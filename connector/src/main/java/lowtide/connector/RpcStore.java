@@ -31,10 +31,19 @@ final class RpcStore implements CellStore {
                 .setMaxResultSize(pacer.bytes(CHUNK_BYTES))
                 .setAllowPartialResults(true)
                 .setCacheBlocks(false)
-                .setReadType(Scan.ReadType.STREAM);
+                .setReadType(readType(scan));
         ResultScanner scanner = table.getScanner(scan);
         scanners.add(scanner);
         return new Source(scanner);
+    }
+
+    /**
+     * For a stream the server opens each file of the region anew, before it looks at the timestamps in them. Of a read that
+     * leaves out what is older, which is most of an idle table, it begins with the readers that it has, and goes over to
+     * streams by itself when it has read some blocks.
+     */
+    static Scan.ReadType readType(Scan scan) {
+        return scan.getTimeRange().getMin() > 0 ? Scan.ReadType.DEFAULT : Scan.ReadType.STREAM;
     }
 
     @Override
