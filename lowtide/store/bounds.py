@@ -45,6 +45,5 @@ class BoundRows(Rows):
 
     def drop_watermarks(self, keep: Sequence[str]) -> None:
         """Remove published watermarks of tables that are not in *keep* (dropped or no longer transactional)."""
-        for name in self.watermarks():
-            if name not in keep:
-                self._table.delete(b"watermarks/" + name.encode())
+        for name in sorted(self.watermarks().keys() - set(keep)):
+            self._table.delete(b"watermarks/" + name.encode())

@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from lowtide.cleaning.facts import Blocker, RegionMark, by_reason, prune_bound, region_watermark, valid
+from lowtide.cleaning.facts import Blocker, Region, RegionMark, by_reason, prune_bound, region_watermark, valid
 from lowtide.errors import StoreError
 from lowtide.history.mark import at_most
 from lowtide.run.summary import TableReport
-from lowtide.store.records import Bound
+from lowtide.store.records import Bound, TableState
 from lowtide.store.state import StateStore
 from lowtide.tables import consent
 from lowtide.tables.consent import Pause
@@ -100,13 +100,17 @@ def region_marks(run: Run, inventory: Sequence[Entry]) -> tuple[list[RegionMark]
     marks: list[RegionMark] = []
     blocked: list[Blocker] = []
     pauses = run.state().pauses()
-    for entry in transactional(inventory):
+    entries = transactional(inventory)
+    tables = [entry.table for entry in entries]
+    regions_of = run.store.regions_of(tables)
+    states = run.state().read_all(tables)
+    for entry in entries:
         report = TableReport(entry.table)
         run.summary.tables.append(report)
         if (entry.kind is Kind.UNMARKED or entry.unmarked) and not entry.doubt:
             blocked.append(_unmarked(entry))
         try:
-            found = _table_marks(run, entry, pauses)
+            found = _table_marks(run, entry, regions_of(entry.table), states[entry.table], pauses)
         except StoreError as error:
             report.problems.append(str(error))
             blocked.append(
@@ -155,9 +159,9 @@ def _left_alone(entry: Entry, lowest: int) -> Blocker:
     return Blocker(entry.table, None, None, lowest, "the table is disabled", f"enable {entry.table}, or drop it")
 
 
-def _table_marks(run: Run, entry: Entry, pauses: Sequence[Pause]) -> list[RegionMark]:
-    regions = run.store.regions(entry.table)
-    state = run.state().read(entry.table)
+def _table_marks(
+    run: Run, entry: Entry, regions: Sequence[Region], state: TableState, pauses: Sequence[Pause]
+) -> list[RegionMark]:
     facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
     void = bool(state.facts) and not facts
     concerning = [p for p in pauses if p.table in (None, entry.table)]
@@ -179,6 +183,9 @@ def _table_marks(run: Run, entry: Entry, pauses: Sequence[Pause]) -> list[Region
 
 def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], bound: int) -> None:
     tables = [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL]
+    of_table: dict[str, list[RegionMark]] = {table: [] for table in tables}
+    for mark in marks:
+        of_table.setdefault(mark.table, []).append(mark)
     inventory = follow_omids_compactor(run, inventory)
     state = run.state()
     # Read then, so given out before: what starts later has a greater timestamp.
@@ -199,8 +206,7 @@ def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], 
                         "stop": m.keys.stop.hex(),
                         "watermark": m.watermark,
                     }
-                    for m in marks
-                    if m.table == table
+                    for m in of_table[table]
                 ],
             },
         )
