@@ -34,6 +34,8 @@ import org.apache.hadoop.hbase.util.Bytes;
  */
 public final class Admin {
     private static final long POLL_MILLIS = 200;
+    /** Where what tells the end tells the beginning too; of a small table it is soon there. */
+    private static final long FIRST_POLL_MILLIS = 25;
     private static final long ASK_AGAIN_MILLIS = 10_000;
     /** In the place of a time: a region without files has nothing to compact. */
     static final long WITHOUT_FILES = Long.MAX_VALUE;
@@ -190,6 +192,7 @@ public final class Admin {
         }
         boolean whole = family == null || descriptor.getColumnFamilyCount() == 1;
         long start = System.nanoTime();
+        long pause = whole ? FIRST_POLL_MILLIS : POLL_MILLIS;
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
             Tables.waitedFor(connection, "flushing a table", () -> {
                 admin.flush(name);
@@ -210,7 +213,8 @@ public final class Admin {
                         throw new IOException("Major compaction of table " + table + " is not done after "
                                 + timeoutMillis + " ms. It goes on; wait longer, or run again later.");
                     }
-                    Pause.millis(POLL_MILLIS, "waiting for a compaction");
+                    Pause.millis(pause, "waiting for a compaction");
+                    pause = Math.min(2 * pause, POLL_MILLIS);
                     CompactionState state = compacting(admin, name);
                     asked = asked && state != null; // a server that died has given its part up
                     if (asked && state == CompactionState.NONE
