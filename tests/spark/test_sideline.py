@@ -123,6 +123,11 @@ def test_all_that_is_kept_is_read_with_the_names_of_its_runs(runs: Runs, cells: 
     assert {table: [each.run for each in lost] for table, lost in found.lost.items()} == {"orders": ["für alle"]}
     counts = {(r.run, r.table): r["count"] for r in found.cells.groupBy("run", "table").count().collect()}
     assert counts == {**{(name, "orders"): 10 for name in names}, ("one", "users"): 10, ("für alle", "orders"): 5}
+    for table in ("orders", "users"):
+        alone = kept(runs("x"), table=table)
+        assert alone.lost == {of: lost for of, lost in found.lost.items() if of == table}
+        of_table = {(r.run, r.table): r["count"] for r in alone.cells.groupBy("run", "table").count().collect()}
+        assert of_table == {key: number for key, number in counts.items() if key[1] == table}
 
 
 def test_what_lies_on_another_machines_disk_is_missed(
@@ -148,6 +153,7 @@ def test_what_lies_on_another_machines_disk_is_missed(
         "users": ["part"],
         "orders": ["away", "retried"],
     }, "what is not here is not missed"
+    assert all(kept(runs("x"), table=table).lost == {table: found[table]} for table in ("users", "orders"))
     away, retried = (each.what for each in found["orders"])
     assert away.startswith("run away removed 3 cells of orders, and of those 0 are in the sideline")
     assert away.endswith("on worker-1, in /w/away/orders")

@@ -7,6 +7,9 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row
 
+#: So many rows one task goes through sooner than Spark starts several.
+FEW = 10_000
+
 
 def frozen(frame: DataFrame) -> DataFrame:
     """Computed once, for good.
@@ -28,6 +31,13 @@ def frozen_with(frame: DataFrame, by: Sequence[str | Column], *figures: Column) 
     if by and not counted:  # Spark runs no job over what it sees to be empty, and keeps nothing then
         return frame.limit(0), []
     return kept, counted
+
+
+def few(frame: DataFrame, rows: int) -> DataFrame:
+    """*frame*, which was computed once and has so many *rows*, in one part where they are few. What groups, joins or
+    orders them needs nothing sent from task to task then, and each time that is sent is a Spark job of its own.
+    """
+    return frame.coalesce(1) if rows <= FEW else frame
 
 
 def union(frames: Sequence[DataFrame], like: DataFrame) -> DataFrame:

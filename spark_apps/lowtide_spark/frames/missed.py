@@ -81,9 +81,9 @@ def damaged(seen: Seen) -> Iterator[tuple[str, Lost]]:
                 yield table, Lost(name, what)
 
 
-def elsewhere(run: Context, seen: Seen, cells: DataFrame) -> Iterator[tuple[str, Lost]]:
-    """By table the runs that removed more of it than is among *cells*, by their summaries; not the
-    :func:`damaged` ones.
+def elsewhere(run: Context, seen: Seen, cells: DataFrame, only: str | None = None) -> Iterator[tuple[str, Lost]]:
+    """By table, or of the *only* one that was looked for, the runs that removed more of it than is among *cells*, by
+    their summaries; not the :func:`damaged` ones.
     """
     known = recorded(run)
     listed = {(name, table) for name, missing in seen.items() for table in missing}
@@ -92,11 +92,13 @@ def elsewhere(run: Context, seen: Seen, cells: DataFrame) -> Iterator[tuple[str,
         (name, table)
         for name, one in known.items()
         for table, tries in one.tries.items()
-        if name in seen and (tries > 1 or (name, table) not in listed)
+        if only in (None, table) and name in seen and (tries > 1 or (name, table) not in listed)
     }
     counts = _counted(cells, {name for name, _ in doubtful})
     for name, one in sorted(known.items()):
         for table, number in sorted(one.cells.items()):
+            if only not in (None, table):
+                continue
             if (name, table) in listed - doubtful or seen.get(name, {}).get(table):
                 continue
             here = counts.get((name, table), 0)

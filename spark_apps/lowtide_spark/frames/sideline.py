@@ -16,7 +16,8 @@ import json
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -180,7 +181,7 @@ def _removed(files: Any, path: Any, whole: bool) -> None:
         files.delete(path, whole)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sideline:
     """What a run put aside, and by table the files that are missing or cut short (none: it lacks none).
 
@@ -189,7 +190,12 @@ class Sideline:
 
     cells: DataFrame
     lost: dict[str, list[str]]
-    elsewhere: dict[str, str]
+    elsewhere: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """By table how many cells these are; one that several tries of a run put aside counts for each."""
+        return {r.table: r["count"] for r in self.cells.groupBy("table").count().collect()}
 
 
 @contextmanager
@@ -239,16 +245,15 @@ def sideline(run: Context, name: str) -> Sideline:
     if not files.exists(root):
         raise StoreError(f"run {name} has no sideline under {run.config.state.sideline}: {missed.why_none(run, name)}")
     whole, lost = _whole(run, files, root)
-    cells, elsewhere = _read(run, whole), {}
+    aside = Sideline(_read(run, whole), lost)
     if known := missed.recorded(run).get(name):
-        counts = {r.table: r["count"] for r in cells.groupBy("table").count().collect()}
         for table, number in known.cells.items():
-            if counts.get(table, 0) < number and not lost.get(table):
-                elsewhere[table] = known.sentence(table, counts.get(table, 0))
-    return Sideline(cells, lost, elsewhere)
+            if aside.counts.get(table, 0) < number and not lost.get(table):
+                aside.elsewhere[table] = known.sentence(table, aside.counts.get(table, 0))
+    return aside
 
 
-def kept(run: Context, closed: list[str] | None = None) -> Kept:
+def kept(run: Context, closed: list[str] | None = None, *, table: str | None = None) -> Kept:
     """The sidelines of all runs; of each what is there whole.
 
     A folder counts as lost, too, where the summaries of the last ``sideline_keep`` say that its run removed something.
@@ -258,6 +263,7 @@ def kept(run: Context, closed: list[str] | None = None) -> Kept:
         run: who looks.
         closed: gets a sentence on each folder that this user may not look into, for looks; None: that is an error, for
             what is in it could not be taken into account.
+        table: of it alone. None: of all.
 
     Raises:
         StoreError: see *closed*.
@@ -267,7 +273,7 @@ def kept(run: Context, closed: list[str] | None = None) -> Kept:
     seen: dict[str, dict[str, list[str]]] = {}
     given_up = set()
     for folder in _sidelines(run, files, root, closed):
-        there, missing = _whole(run, files, folder)
+        there, missing = _whole(run, files, folder, table)
         whole += there
         seen[name_of(folder.getName())] = missing
         if files.exists(child(run, folder, _GIVEN_UP)):
@@ -276,9 +282,9 @@ def kept(run: Context, closed: list[str] | None = None) -> Kept:
     name = F.element_at(F.split(F.input_file_name(), "/"), -3)
     cells = _read(run, whole).withColumn("run", F.url_decode(F.replace(name, F.lit("="), F.lit("%"))))
     lost: dict[str, list[missed.Lost]] = {}
-    for table, one in (*missed.damaged(seen), *missed.elsewhere(run, seen, cells)):
+    for of, one in (*missed.damaged(seen), *missed.elsewhere(run, seen, cells, table)):
         if one.run not in given_up:
-            lost.setdefault(table, []).append(one)
+            lost.setdefault(of, []).append(one)
     return Kept(cells, lost)
 
 
@@ -320,11 +326,13 @@ def _sidelines(run: Context, files: Any, root: Any, closed: list[str] | None) ->
             closed.append(fact)
 
 
-def _whole(run: Context, files: Any, root: Any) -> tuple[list[str], dict[str, list[str]]]:
-    """The files of a run's sideline, and by table those that are missing or cut short."""
+def _whole(run: Context, files: Any, root: Any, table: str | None = None) -> tuple[list[str], dict[str, list[str]]]:
+    """The files of a run's sideline, and by table those that are missing or cut short; *table* as of :func:`kept`."""
     whole: list[str] = []
     lost = {}
     for folder in (status.getPath() for status in files.listStatus(root) if status.isDirectory()):
+        if table is not None and folder.getName() != safe(table):
+            continue
         there, wanted = _lengths(files, folder), {}
         if files.exists(child(run, folder, LIST)):
             listed = _read_list(run, files, folder)

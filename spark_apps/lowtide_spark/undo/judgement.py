@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from lowtide.run.jobs import OF_COMMITS
 from lowtide_spark.frames import missed, sideline
-from lowtide_spark.frames.computed import frozen_with
+from lowtide_spark.frames.computed import few, frozen_with
 from lowtide_spark.frames.kinds import FAMILY_TOMBSTONE, PUT, SHADOW, TOMBSTONE, TOMBSTONES
 from lowtide_spark.run.context import Run
 from lowtide_spark.undo import live
@@ -53,12 +53,12 @@ def _bared(run: Run, table: str, missing: DataFrame) -> tuple[DataFrame, str | N
     puts = missing.where((F.col("kind") == PUT) & (F.col("commit_ts").isNull() | F.col("decided"))).select(*KEY)
     if puts.isEmpty():
         return puts.withColumn("bared", F.lit(None).cast("string")), None
-    aside = sideline.kept(run)
+    aside = sideline.kept(run, table=table)
     tombstone = F.col("kind").isin(*TOMBSTONES) & F.col("commit_ts").isNotNull()
     removed = aside.cells.where(tombstone & (F.col("table") == table) & (F.col("run") != run.options.restore))
-    over = removed.join(puts.select("row", "family").distinct(), ["row", "family"], "left_semi").localCheckpoint()
-    if not over.isEmpty():
-        over = live.absent(run, table, over)
+    over = removed.join(puts.select("row", "family").distinct(), ["row", "family"], "left_semi")
+    over, [counted] = frozen_with(over, (), F.count("*").alias("cells"))
+    over = live.absent(run, table, over) if counted.cells else few(over, 0)
     hiding = over.select("row", "family", F.struct("run", "kind", "qualifier", "timestamp", "commit_ts").alias("over"))
     hides = F.when(
         F.col("over.kind") == TOMBSTONE,

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
-from lowtide_spark.frames.computed import frozen_with
+from lowtide_spark.frames.computed import few, frozen_with
 from lowtide_spark.frames.kinds import CELL_KINDS, SHADOW
 from lowtide_spark.frames.omid import base_of
 from lowtide_spark.frames.startset import StartSet
@@ -31,9 +31,11 @@ class Comparison(NamedTuple):
     lacking: int
 
 
-def compare(run: Run, table: str, families: Sequence[str], cells: DataFrame) -> Comparison:
-    """*cells* (:data:`KEY`, ``commit_ts``) beside what *table* holds now in their rows and families."""
-    there = _read(run, table, families, cells)
+def compare(run: Run, table: str, families: Sequence[str], cells: DataFrame, *, committed: bool = True) -> Comparison:
+    """*cells* (:data:`KEY`, ``commit_ts``) beside what *table* holds now in their rows and families. *committed* may be
+    false where none of them has a ``commit_ts``: their own versions are all that is read then.
+    """
+    there = _read(run, table, families, cells, committed)
     return Comparison(there, *_missing(cells, there))
 
 
@@ -51,20 +53,19 @@ def absent(run: Run, table: str, cells: DataFrame) -> DataFrame:
     return found
 
 
-def _read(run: Run, table: str, families: Sequence[str], cells: DataFrame) -> DataFrame:
+def _read(run: Run, table: str, families: Sequence[str], cells: DataFrame, committed: bool) -> DataFrame:
     regions = [WorkRange(r.name, r.keys, 0, FOREVER) for r in run.store.regions(table)]
     data = run.store.versions(table, regions, families).where(F.col("kind").isin(*CELL_KINDS, SHADOW))
-    committed = cells.where(F.col("commit_ts").isNotNull())
     starts = StartSet(cells.withColumn("start_ts", base_of(F.col("timestamp"))))
-    if committed.isEmpty():  # orphans hide nothing and are hidden by nothing: their own versions are all that matters
-        found = starts.restrict(data)
-    else:
-        found = data.join(committed.select("row", "family").distinct(), ["row", "family"], "left_semi").unionByName(
-            starts.restrict(data)
-        )
-    frozen = found.select(*PLACE, "commit_ts", "kind").dropDuplicates([*PLACE]).localCheckpoint()
+    found = starts.restrict(data)
+    if committed:  # orphans hide nothing and are hidden by nothing: their own versions are all that matters
+        rows = cells.where(F.col("commit_ts").isNotNull()).select("row", "family").distinct()
+        found = data.join(rows, ["row", "family"], "left_semi").unionByName(found)
+    there = found.select(*PLACE, "commit_ts", "kind").dropDuplicates([*PLACE])
+    # How many they are decides nothing but in how many parts they are gone through.
+    kept, [counted] = frozen_with(there, (), F.count("*").alias("cells"))
     starts.close()
-    return frozen
+    return few(kept, counted.cells)
 
 
 def _missing(cells: DataFrame, there: DataFrame) -> tuple[DataFrame, int]:
@@ -78,4 +79,4 @@ def _missing(cells: DataFrame, there: DataFrame) -> tuple[DataFrame, int]:
     has_proof = F.col("commit_ts").isNull() | F.coalesce("_proof", F.lit(False))
     found = cells.join(known, [*PLACE], "left").where(~(has_data & has_proof)).drop("_data", "_proof")
     missing, [counted] = frozen_with(found, (), F.count("*").alias("cells"))
-    return missing, counted.cells
+    return few(missing, counted.cells), counted.cells

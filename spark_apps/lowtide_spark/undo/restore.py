@@ -29,6 +29,7 @@ from lowtide.store.permissions import judged
 from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.values.text import number_and_time
 from lowtide_spark.frames import kinds
+from lowtide_spark.frames.computed import few, frozen_with
 from lowtide_spark.frames.sideline import reserved, sideline
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.table_work import TableWork, failures_kept
@@ -51,8 +52,7 @@ def _restore(run: Run, wanted: str) -> None:
     aside = sideline(run, wanted)
     overruled = as_committed.overruled(run.options.as_committed)
     lost = aside.lost
-    put_aside = {row.table for row in aside.cells.select("table").distinct().collect()}
-    tables = sorted(put_aside | {*lost, *aside.elsewhere})
+    tables = sorted({*aside.counts, *lost, *aside.elsewhere})
     if overruled and run.summary.execute:  # what is decided counts for all of them: readers would be shown a part
         run.store.check_consent(*(table for table in tables if not run.options.table or table in run.options.table))
     cells = as_committed.decided(run, aside.cells, overruled).persist()
@@ -79,8 +79,8 @@ def _restore(run: Run, wanted: str) -> None:
                 run.store.check_consent(table)  # before it takes a hold, and compacts
             of_table = cells.where(F.col("table") == table)
             with protected(run, table) if run.summary.execute else nullcontext() as protection:
-                if not of_table.isEmpty():
-                    _restore_table(run, work.report, of_table, protection)
+                if number := aside.counts.get(table):
+                    _restore_table(run, work.report, few(of_table, number), protection)
     _name_nothing(run, wanted)
     as_committed.name_the_rest(run, overruled, chosen, there)
     run.phase("restore")
@@ -119,9 +119,12 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, protection: 
     """Plan, and with *protection* act: make room, put in steps, read again."""
     table = report.table
     cells = cells.withColumn("lone", F.col("kind") == kinds.SHADOW).dropDuplicates([*live.KEY])
-    of_families = cells.groupBy("family").agg(F.count("*").alias("cells")).collect()
+    # Files say the same however often they are read: the figures are of what is kept.
+    figures = F.count("*").alias("cells"), F.count("commit_ts").alias("committed")
+    cells, of_families = frozen_with(cells, ("family",), *figures)
     families = sorted(bytes(r.family).decode() for r in of_families)
-    there, missing, lacking = live.compare(run, table, families, cells)
+    committed = any(r.committed for r in of_families)
+    there, missing, lacking = live.compare(run, table, families, cells, committed=committed)
     report.counts.candidates = sum(r.cells for r in of_families)
     already = report.counts.candidates - lacking
     mark = _mark(run, table)
@@ -136,7 +139,8 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, protection: 
     whole = put_back(run, report, families, back, protection)
     run.store.check_life(protection.life, IF_ANOTHER)
     report.counts.restored = planned
-    _check_outcome(run, report, families, back, mark, whole)
+    proven = any(r.why is None and (r.committed or r.decided) for r in counted)
+    _check_outcome(run, report, families, back, mark, whole=whole, committed=proven)
 
 
 def _mark(run: Run, table: str) -> int:
@@ -166,16 +170,19 @@ def _report_plan(report: TableReport, counted: Sequence[Row], already: int, mark
 
 
 def _check_outcome(
-    run: Run, report: TableReport, families: Sequence[str], back: DataFrame, mark: int, whole: bool
+    run: Run, report: TableReport, families: Sequence[str], back: DataFrame, mark: int, *, whole: bool, committed: bool
 ) -> None:
-    """What was put is there, and none of it is seen that was not to be. *whole*: whether all of *back* was put."""
-    there, _, hidden = live.compare(run, report.table, families, back)
+    """What was put is there, and none of it is seen that was not to be. *whole*: whether all of *back* was put;
+    *committed*: whether any of it was, or is by now.
+    """
+    there, _, hidden = live.compare(run, report.table, families, back, committed=committed)
     report.counts.restored -= hidden
     if hidden and whole:
         report.problems.append(
             f"{hidden} cells are put but {STILL_HIDDEN}; major-compact {report.table} and run the restore again"
         )
-    visible = judgement.visible(back, there, mark).count()
+    # No orphan is: nobody reads what has no commit timestamp.
+    visible = judgement.visible(back, there, mark).count() if committed else 0
     if visible:
         report.problems.append(
             f"{visible} of the cells that came back are visible again: what hid them was removed while the restore was "
