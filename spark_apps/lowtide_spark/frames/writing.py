@@ -90,7 +90,7 @@ class Writing(Consent):
             StoreError: HBase cannot tell.
         """
         try:
-            told = json.loads(self._admin().statedOf(self._java_options, list(tables)))
+            told = json.loads(self._admin().statedOf(self._java_options, self._names(tables)))
         except Py4JError as error:
             msg = f"cannot tell since when {len(tables)} tables are as they are: {cause(error)}. Run again"
             raise StoreError(msg) from error
