@@ -58,6 +58,8 @@ def test_every_way_from_python_to_java_is_an_effect_or_a_read(spark: SparkSessio
         "lowtide.connector.LowtideSource",
         # Looked at before there is a session; it tells who is logged in.
         "lowtide.connector.Logins",
+        # Names of tables become a list by it.
+        "com.fasterxml.jackson.databind.ObjectMapper",
         # A column's expression is made of these.
         "org.apache.spark.sql",
         "scala.Option.empty",

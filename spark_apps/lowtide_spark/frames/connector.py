@@ -132,10 +132,11 @@ class Connector:
 
     def _names(self, tables: Sequence[str]) -> Any:
         """Names of tables as a list of the JVM: those of a Python list are copied there by a call for each."""
-        jvm: Any = self.spark._jvm
         if len(tables) < 2:
             return list(tables)
-        return jvm.java.util.Arrays.asList(jvm.org.apache.commons.lang3.StringUtils.split("\n".join(tables), "\n"))
+        jvm: Any = self.spark._jvm
+        mapper, kind = jvm.com.fasterxml.jackson.databind.ObjectMapper(), jvm.java.lang.Class.forName("java.util.List")
+        return mapper.readValue(json.dumps(list(tables)), kind)
 
     def _admin(self) -> Any:
         return self._java().Admin
