@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from lowtide_spark.frames import jars, kinds
@@ -430,7 +431,8 @@ def test_a_jar_of_an_older_lowtide_is_named(error: Exception) -> None:
         raise error
 
     connector = Connector.__new__(Connector)
-    connector.__dict__ |= {"_classes": SimpleNamespace(Catalog=SimpleNamespace(look=look)), "_java_options": {}}
+    classes = SimpleNamespace(Catalog=SimpleNamespace(look=look))
+    connector.__dict__ |= {"_classes": classes, "_java_options": {}, "spark": MagicMock()}
     with pytest.raises(StoreError, match="the connector's jar is of an older Lowtide: put this version's in its place"):
         connector._listed("regions", "orders", "payments")
 
