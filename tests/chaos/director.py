@@ -509,9 +509,9 @@ class Director:
             # Which of two tasks' requests it was, and so how often something was done again, the plan does not say.
             return f"exit {actor.outcome.code}, lied to"
         told = {name: n for name, n in totals.items() if not name.startswith("bytes")}
-        # Without the folder's name and numbers, which are other ones another time.
+        # Without the folder's name, regions' names and numbers, which are other ones another time.
         problems = actor.outcome.problems.replace(str(self.lab.folder.parent), "")
-        why = re.sub(r"\d+", "N", problems)[:80] if actor.outcome.code else ""
+        why = re.sub(r"[0-9a-f]{32}|\d+", "N", problems)[:80] if actor.outcome.code else ""
         return f"exit {actor.outcome.code}, {told}{why and ': '}{why}"
 
     def _came_clean(self, actor: Actor) -> None:
