@@ -68,7 +68,7 @@ def _scale(store: Store, file: Path, options: argparse.Namespace) -> list[Ratio]
     # all.
     time.sleep(max(0.0, 130 - (time.monotonic() - loaded)))
     _repair(file)
-    took = Ratio("hourly repair of 1 in 100 against a bare count of the table, Spark's start aside", "<= 3")
+    took = Ratio("hourly repair of 1 in 100 against a bare count of the table, Spark's start aside", "<= 2")
     for number in range(options.rounds):
         # Each round leaves a hundredth half-way again: the next number of each user.
         _load(store, users, range(EACH + number, EACH + number + 1), time.time_ns() // 1_000_000 - 1000, finished=False)
