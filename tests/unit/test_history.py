@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from lowtide_spark.cleaning import watermarks
 from lowtide_spark.frames.store import Life, Written
 from lowtide_spark.history import mark, removal
 from lowtide_spark.history.compaction import compact
@@ -123,6 +124,28 @@ def test_no_hold_is_promised_where_omids_compactor_removes_history(store: StateS
     with pytest.raises(HistoryError, match="Omid's own compactor is on it"), hold(Config(), "orders", 1000, reason="x"):
         pass
     assert store.holds() == []
+
+
+def test_a_table_that_may_be_a_clone_is_listed_once_its_mark_holds(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collection that ends before it has published what it listed leaves it unknown, and the next raises its mark."""
+    store.raise_mark("orders", 1000, "gc")
+    clone = Entry("clone", Kind.TRANSACTIONAL, True, frozenset("f"), mark="configuration")
+    summary = SimpleNamespace(run="r", low_watermark=2000)
+    run: Any = SimpleNamespace(state=lambda: store, summary=summary, request=SimpleNamespace(run="r", now=NOW))
+
+    def ends(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "put_inventory", ends)
+        with suppress(KeyboardInterrupt):
+            watermarks._list(run, [clone])
+    assert store.history("clone").applied == 1000, "whoever sees it listed sees its mark"
+    assert store.inventory() == []
+    watermarks._list(run, [clone])
+    assert [entry.table for entry in store.inventory()] == ["clone"]
 
 
 def test_an_error_of_the_gateway_does_not_end_the_renewals(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:

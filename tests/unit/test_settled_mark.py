@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lowtide_spark.ledger import settled_mark
+from lowtide_spark.ledger import repair, settled_mark
 from lowtide_spark.ledger.books import Books, audited
 
 from lowtide.ledger import steps
@@ -137,3 +139,33 @@ def test_no_run_moves_the_mark_over_wrong_money_that_another_found() -> None:
         assert "the settled mark stays where it is" in books.problems[-1]
     settled_mark.settle(later, 0, horizon, full=True)
     assert (_marked(memory).wrong_at, _marked(memory).mark) == (0, horizon)
+
+
+def test_a_full_check_between_two_that_found_wrong_money_clears_neither() -> None:
+    """It began when the first was known: of what the second found it has counted nothing."""
+    memory = opened("ann")
+    settled_mark.doubt(_books(memory))
+    between, second = _books(memory), _books(memory)
+    second.now += 60_000
+    settled_mark.doubt(second)
+    doubted = _marked(memory)
+    between.run.summary.figures[money_figure("before")[0]] = 1
+    settled_mark.settle(between, 0, millis(NOW) - GRACE, full=True)
+    assert _marked(memory) == doubted, "what was found last is not looked for yet"
+
+
+def test_an_entry_of_a_slow_clock_is_as_young_as_hbase_wrote_it() -> None:
+    """Its client is about to claim it, whatever time the client's own clock has put into it."""
+    slow = Entry(millis(NOW) - 9 * GRACE, transaction_id(user_id("ann"), 1), "0" * 16)
+    index = SimpleNamespace(toLocalIterator=lambda: iter([SimpleNamespace(key=slow.row, written=millis(NOW))]))
+    skipped: Counter[str] = Counter()
+
+    def each(entries: Sequence[Entry], program: Any, done: Any, _: str) -> None:
+        for entry in entries:
+            done(steps.run(program(entry), opened("ann")))
+
+    books: Any = SimpleNamespace(
+        report=SimpleNamespace(counts=SimpleNamespace(candidates=0, skipped=skipped)), each=each
+    )
+    assert list(repair._entries(books, index, millis(NOW) - GRACE)) == [], "its client is about to claim"
+    assert skipped.total() == 1
