@@ -145,6 +145,8 @@ class Change(StrEnum):
     NEWER = "has its newer files compacted"
     FREEZE = "takes no writes"
     THAW = "takes writes again"
+    DEAFEN = "is there while the journal takes no writes"
+    HEAR = "is there while the journal takes writes again"
 
 
 #: After these a table is not what its clients made it.
@@ -492,7 +494,7 @@ class _Maker:
             case World.COMPACTOR:
                 return [self._healed_before_a_compaction, self._refused, self._hidden]
             case _:
-                scenes = [self._late, self._hidden, self._late]
+                scenes = [self._late, self._hidden, self._late, self._unjournaled]
                 chance.shuffle(scenes)
                 return scenes
 
@@ -622,6 +624,21 @@ class _Maker:
             self._cleanup(self._at("connector", nth, *frozen)),
             *(Alter(self._next(), Change.THAW, table) for table in tables),
             self._cleanup(),
+        ]
+
+    def _unjournaled(self) -> list[Step]:
+        """The journal refuses what a pruning writes: all of it, or from where it has begun to act."""
+        deaf = Alter(self._next(), Change.DEAFEN, Table.A)
+        begun = self._chance.random() < 0.7
+        return [
+            self._clients(12, (4,)),
+            self._watermark(),
+            self._cleanup(),
+            self._job_of("watermark_collection"),
+            *([] if begun else [deaf]),
+            self._job_of("commit_table_pruning", *([self._at("connector", 1, deaf)] if begun else [])),
+            Alter(self._next(), Change.HEAR, Table.A),
+            self._job_of("commit_table_pruning"),
         ]
 
     def _hidden(self) -> list[Step]:

@@ -9,7 +9,7 @@ from lowtide.errors import UsageError
 from lowtide.lab.workload.client import ALL_VERSIONS
 from lowtide.lab.workload.phoenix import PHYSICAL
 from tests.chaos.judge import Judge, Key, Raw, is_shadow, standing, start_of
-from tests.chaos.laboratory import FAMILIES, NO_COMPACTIONS, STATE, Laboratory, row
+from tests.chaos.laboratory import FAMILIES, JOURNAL, NO_COMPACTIONS, STATE, Laboratory, row
 from tests.chaos.nemeses import Kind
 from tests.chaos.plan import ROWS, Alter, Change, Table
 from tests.chaos.striking import Strikes
@@ -35,6 +35,8 @@ class Tables:
         self.garbled: dict[str, dict[Key, bytes]] = {}
         #: Those that take no writes.
         self.frozen: set[str] = set()
+        #: Whether the journal takes no writes.
+        self.deaf = False
         #: Those of which a family has no mark.
         self.unmarked: set[str] = set()
         self._compactor: set[str] = set()
@@ -55,6 +57,8 @@ class Tables:
     def alter(self, step: Alter, *, written: bool) -> str | None:
         """Carry out a change; why not, if not. *written*: clients are in the middle of something."""
         table = step.table
+        if step.change in (Change.DEAFEN, Change.HEAR):  # whatever becomes of the table
+            return self._CHANGES[step.change](self, table, b"")
         if (table in self.there) is (step.change in (Change.MAKE, Change.COPY)):
             return f"it is {'' if table in self.there else 'not '}there"
         if table in self.disabled:
@@ -79,6 +83,7 @@ class Tables:
             self._enable(table)
         for table in sorted(self.frozen):
             self._thaw(Table(table), b"")
+        self._hear(Table.A, b"")
         for table, cells in self.garbled.items():
             for key, value in cells.items():
                 self._lab.omid.put(table, *key, value)
@@ -132,6 +137,18 @@ class Tables:
         if table in self.frozen:
             self._lab.omid.set(table, READONLY="false")
             self.frozen.discard(table)
+
+    def _deafen(self, _: Table, __: bytes) -> str | None:
+        if JOURNAL not in self._lab.omid.tables():
+            return "there is none yet"
+        self._lab.omid.set(JOURNAL, READONLY="true")
+        self.deaf = True
+        return None
+
+    def _hear(self, _: Table, __: bytes) -> None:
+        if self.deaf:
+            self._lab.omid.set(JOURNAL, READONLY="false")
+            self.deaf = False
 
     def _unmark(self, table: Table, _: bytes) -> None:
         self._lab.mark(table, FAMILIES[-1], on=False)
@@ -308,6 +325,8 @@ class Tables:
         Change.NEWER: _compact_newer,
         Change.FREEZE: _freeze,
         Change.THAW: _thaw,
+        Change.DEAFEN: _deafen,
+        Change.HEAR: _hear,
     }
 
     def _bring_back(self, table: Table, bring: Callable[[], None]) -> str | None:
