@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from lowtide_spark.frames.remembered import Remembered
@@ -93,6 +95,20 @@ def test_a_table_that_came_back_is_not_the_one_that_was_read(store: Store, monke
     store.check_life(Life("orders", 70))
     with pytest.raises(StoreError, match=r"users was restored, made anew, or disabled and enabled .* Restore it again"):
         store.check_life(Life("users", 70), "Restore it again")
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_write_that_broke_off_is_unfinished(store: Store, monkeypatch: pytest.MonkeyPatch, broken: bool) -> None:
+    """Executors that the driver lost may go on with it, and who removes must not say that it has ended."""
+    monkeypatch.setattr(store, "check_consent", lambda _: [])
+    monkeypatch.setattr(store, "_admin", lambda: SimpleNamespace(takeReport=lambda _: "[]"))
+    mutations = Mock()
+    save = mutations.write.format.return_value.options.return_value.mode.return_value.save
+    save.side_effect = RuntimeError("the stage was cancelled") if broken else None
+    with suppress(RuntimeError):
+        store.write(mutations, "orders")
+    save.assert_called_once_with()
+    assert store.unfinished == ({"orders"} if broken else set())
 
 
 def test_a_name_of_the_jvms_is_looked_up_once() -> None:
