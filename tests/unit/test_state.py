@@ -26,6 +26,7 @@ from lowtide.store.gateway import CheckedPut
 from lowtide.store.records import Bound, Epoch, Journal, Listing
 from lowtide.store.rows import FORMAT
 from lowtide.store.state import StateStore
+from lowtide.tables.consent import Pause
 from lowtide.tables.inventory import Change, Entry, Kind
 from lowtide.values.clock import from_millis
 from lowtide.values.intervals import Intervals
@@ -500,6 +501,39 @@ def test_the_inventory_is_kept_with_its_low_watermark() -> None:
         b'"bytes": 1}]'
     )
     assert store(old).listing() == Listing((Entry("t", Kind.PLAIN, True, bytes=1),), 0)
+
+
+@pytest.mark.parametrize("table", [None, "orders"])
+def test_a_pause_is_judged_or_breaks_what_is_claimed(monkeypatch: pytest.MonkeyPatch, table: str | None) -> None:
+    """One that comes while the pauses are read is among those that a write is judged by, or what executors hold against
+    the records is no longer there: never neither.
+    """
+    made: list[Pause] = []
+
+    class Read(Records):
+        def rows(self, *asked: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
+            found = [(row, dict(cells)) for row, cells in super().rows(*asked)]
+            self._then()
+            return found
+
+        def row(self, *asked: Any) -> dict[bytes, bytes]:
+            found = dict(super().row(*asked))
+            self._then()
+            return found
+
+        def _then(self) -> None:
+            if not made:
+                now = from_millis(0)
+                made.append(Pause("p", table, "ann", "a move", now, now + timedelta(hours=1)))
+                store(self).add_pause(made[0], now)
+
+    records = Read(pauses=b"[]")
+    _answering(records, monkeypatch)
+    judged, claims = store(records).pauses_of("orders")
+    now = records.held[b"pauses"]
+    stands = [now.get(f"{claim.family}:{claim.qualifier}".encode()) == claim.value for claim in claims]
+    assert made
+    assert judged == made or not all(stands)
 
 
 def test_what_was_confirmed_is_asked_again_of_another_table_of_that_name() -> None:
