@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -558,7 +559,11 @@ def test_a_table_that_is_restored_while_a_run_goes_on_is_left_to_the_next(
     assert (green.code, scene.healed(table, start, row=b"healed")) == (0, commit), green.problems
 
 
-@pytest.mark.parametrize("only", [True, False])
+@pytest.mark.parametrize(
+    ("only", "module", "step"),
+    [(True, proofs, "verdicts"), (True, orphans, "find_and_decide"), (False, orphans, "find_and_decide")],
+    ids=["searched", "planned", "planned too"],
+)
 def test_a_table_that_comes_back_after_it_was_searched_may_prove_now_what_had_no_proof(
     job: Job,
     scene: Scene,
@@ -566,9 +571,11 @@ def test_a_table_that_comes_back_after_it_was_searched_may_prove_now_what_had_no
     snapshot: Callable[[str], str],
     monkeypatch: pytest.MonkeyPatch,
     only: bool,
+    module: ModuleType,
+    step: str,
 ) -> None:
-    """Whether the run cleans that table too or not, nothing is done to any table; the next run heals by what came
-    back. One that went meanwhile, and one that came, stop nothing.
+    """Whether the run cleans that table too or not, and also where it has only just searched it, nothing is done to any
+    table; the next run heals by what came back. One that went meanwhile, and one that came, stop nothing.
     """
     table, other, went = scene.table(), scene.table(), scene.table()
     start, commit = scene.committed(other)
@@ -577,17 +584,17 @@ def test_a_table_that_comes_back_after_it_was_searched_may_prove_now_what_had_no
     scene.cell(table, start)
     gone = scene.orphan(table, row=b"gone")
     omid.advance_watermark()
-    find_and_decide = orphans.find_and_decide
+    done = getattr(module, step)
     cleanup = ("orphan_cleanup", "--table", table, *(() if only else ("--table", other)), "--execute")
 
     def meanwhile(happens: Callable[[], object]) -> Outcome:
         def found(*arguments: Any) -> Any:
-            result = find_and_decide(*arguments)
+            result = done(*arguments)
             happens()
             return result
 
         with monkeypatch.context() as patched:
-            patched.setattr(orphans, "find_and_decide", found)
+            patched.setattr(module, step, found)
             return job(*cleanup)
 
     red = meanwhile(lambda: omid.restore(name))
