@@ -79,7 +79,7 @@ class Journal implements Serializable {
         return found;
     }
 
-    private long read(Connection connection, long start) throws IOException {
+    long read(Connection connection, long start) throws IOException {
         Result row;
         JsonNode ownRow = MissingNode.getInstance();
         JsonNode remembered;
