@@ -562,7 +562,7 @@ def test_a_table_that_is_restored_while_a_run_goes_on_is_left_to_the_next(
 @pytest.mark.parametrize(
     ("only", "module", "step"),
     [(True, proofs, "verdicts"), (True, orphans, "find_and_decide"), (False, orphans, "find_and_decide")],
-    ids=["searched", "planned", "planned too"],
+    ids=["searched", "planned", "planned-too"],
 )
 def test_a_table_that_comes_back_after_it_was_searched_may_prove_now_what_had_no_proof(
     job: Job,

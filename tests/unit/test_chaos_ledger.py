@@ -29,9 +29,9 @@ NONCES = {f"{ISSUER}-1": "0" * 16, f"{ANN}-1": "1" * 16, f"{ANN}-2": "2" * 16}
 
 def test_every_third_seed_has_a_ledger() -> None:
     """With all steps, all ends of clients, and repairs of each kind; the others have none of it."""
-    made = [plan.made(seed) for seed in range(60)]
+    made = [plan.made(seed) for seed in range(120)]
     of_the_ledger = ledger_plan.LedgerStep.__args__
-    assert [one.ledger for one in made] == [seed % 3 == 0 for seed in range(60)]
+    assert [one.ledger for one in made] == [seed % 3 == 0 for seed in range(120)]
     for one in made:
         there = {type(step) for step in one.every() if isinstance(step, of_the_ledger)}
         assert bool(there) is one.ledger
