@@ -33,10 +33,8 @@ class Tables:
         self.imported: set[str] = set()
         #: The shadow cells that were garbled, and what they were.
         self.garbled: dict[str, dict[Key, bytes]] = {}
-        #: Those that take no writes.
+        #: Those that take no writes; the journal may be one.
         self.frozen: set[str] = set()
-        #: Whether the journal takes no writes.
-        self.deaf = False
         #: Those of which a family has no mark.
         self.unmarked: set[str] = set()
         self._compactor: set[str] = set()
@@ -82,8 +80,7 @@ class Tables:
         for table in list(self.disabled):
             self._enable(table)
         for table in sorted(self.frozen):
-            self._thaw(Table(table), b"")
-        self._hear(Table.A, b"")
+            self._thaw(table, b"")
         for table, cells in self.garbled.items():
             for key, value in cells.items():
                 self._lab.omid.put(table, *key, value)
@@ -129,26 +126,23 @@ class Tables:
         if table in self._compactor:
             self._judge.compacted(table, self._lab.omid.watermark())
 
-    def _freeze(self, table: Table, _: bytes) -> None:
+    def _freeze(self, table: str, _: bytes) -> None:
         self._lab.omid.set(table, READONLY="true")
         self.frozen.add(table)
 
-    def _thaw(self, table: Table, _: bytes) -> None:
+    def _thaw(self, table: str, _: bytes) -> None:
         if table in self.frozen:
             self._lab.omid.set(table, READONLY="false")
             self.frozen.discard(table)
 
-    def _deafen(self, _: Table, __: bytes) -> str | None:
+    def _deafen(self, _: Table, key: bytes) -> str | None:
         if JOURNAL not in self._lab.omid.tables():
             return "there is none yet"
-        self._lab.omid.set(JOURNAL, READONLY="true")
-        self.deaf = True
+        self._freeze(JOURNAL, key)
         return None
 
-    def _hear(self, _: Table, __: bytes) -> None:
-        if self.deaf:
-            self._lab.omid.set(JOURNAL, READONLY="false")
-            self.deaf = False
+    def _hear(self, _: Table, key: bytes) -> None:
+        self._thaw(JOURNAL, key)
 
     def _unmark(self, table: Table, _: bytes) -> None:
         self._lab.mark(table, FAMILIES[-1], on=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from types import SimpleNamespace
@@ -47,6 +46,14 @@ def _books(memory: Memory) -> Any:
     )
 
 
+def _answering(memory: Memory) -> Any:
+    """Those that run programs, many at once."""
+    node = MemoryNode(memory)
+    counts = SimpleNamespace(candidates=0, failed=0, skipped=Counter())
+    report: Any = SimpleNamespace(problems=[], counts=counts)
+    return Books(Any, node, Any, node.at_once, report, ISSUER, 0, Settled())  # type: ignore[arg-type]
+
+
 def _marked(memory: Memory) -> Settled:
     return Settled.decode(memory.rows[Table.OPEN][SETTLED_ROW]["mark"])
 
@@ -76,9 +83,7 @@ def test_a_check_of_many_that_are_right_finds_nothing_wrong() -> None:
     """
     memory = opened("ann", "bob", money=10)
     paid = steps.run(transfer(request("ann", "bob", 1)), memory).id
-    node = MemoryNode(memory)
-    report: Any = SimpleNamespace(problems=[], counts=SimpleNamespace(failed=0))
-    books: Any = Books(Any, node, Any, node.at_once, report, ISSUER, 0, Settled())  # type: ignore[arg-type]
+    books = _answering(memory)
 
     def keys(id: str) -> Any:
         rows = (SimpleNamespace(key=id, user=None) for _ in range(100_001))
@@ -158,14 +163,6 @@ def test_an_entry_of_a_slow_clock_is_as_young_as_hbase_wrote_it() -> None:
     """Its client is about to claim it, whatever time the client's own clock has put into it."""
     slow = Entry(millis(NOW) - 9 * GRACE, transaction_id(user_id("ann"), 1), "0" * 16)
     index = SimpleNamespace(toLocalIterator=lambda: iter([SimpleNamespace(key=slow.row, written=millis(NOW))]))
-    skipped: Counter[str] = Counter()
-
-    def each(entries: Sequence[Entry], program: Any, done: Any, _: str) -> None:
-        for entry in entries:
-            done(steps.run(program(entry), opened("ann")))
-
-    books: Any = SimpleNamespace(
-        report=SimpleNamespace(counts=SimpleNamespace(candidates=0, skipped=skipped)), each=each
-    )
+    books = _answering(opened("ann"))
     assert list(repair._entries(books, index, millis(NOW) - GRACE)) == [], "its client is about to claim"
-    assert skipped.total() == 1
+    assert books.report.counts.skipped.total() == 1
