@@ -21,7 +21,7 @@ from lowtide.ledger import settled, steps
 from lowtide.ledger.model import Table
 from lowtide.ledger.store import Tables
 from lowtide.store import oracle_probe
-from lowtide.store.gateway import allotted, connect, described, failures, low_watermark, text_of
+from lowtide.store.gateway import allotted, connect, described, failures, has_table, low_watermark, text_of
 from lowtide.store.permissions import denial
 from lowtide.store.records import Outcomes
 from lowtide.store.state import StateStore
@@ -58,7 +58,7 @@ def read_through(connection: Any, config: Config, now: datetime, runs: int = RUN
         FormatError: a newer Lowtide wrote the records.
     """
     listed = connection.tables()
-    state = StateStore(connection, config.state.table, there=config.state.table.encode() in listed)
+    state = StateStore(connection, config.state.table, there=has_table(connection, config.state.table, listed))
     current, problem = None, ""
     try:
         current = low_watermark(connection, config, listed)

@@ -21,7 +21,7 @@ from typing import Any
 
 from lowtide.cleaning.facts import Fact, cleaned_intervals
 from lowtide.errors import StoreError
-from lowtide.store.gateway import check_and_put, kept_for, table_state
+from lowtide.store.gateway import check_and_put, has_table, kept_for, table_state
 from lowtide.store.records import Journal
 from lowtide.store.state import StateStore
 from lowtide.values.durations import duration_text
@@ -66,8 +66,9 @@ def observe(connection: Any, name: str) -> Observed:
 
     Raises:
         StoreError: it is disabled.
+        IOError: HBase's, with the right on it that is missing.
     """
-    if name.encode() not in connection.tables():
+    if not has_table(connection, name):
         return Observed()
     enabled, stated = table_state(connection, name)
     if not enabled:

@@ -208,7 +208,7 @@ def expiring_entries(connection: Any, config: Config) -> dict[str, timedelta]:
     there is no such table.
     """
     name = config.omid.commit_table
-    if name.encode() not in connection.tables():
+    if not has_table(connection, name):
         return {}
     found = expiring(connection, name)
     return {f: found[f] for f in (config.omid.commit_family, config.omid.watermark_family) if f in found}

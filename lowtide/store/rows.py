@@ -14,7 +14,7 @@ from typing import Any
 
 from lowtide import __version__
 from lowtide.errors import FormatError, StoreError
-from lowtide.store.gateway import FAMILY_SETTINGS, CheckedPut, check_and_put, kept_for
+from lowtide.store.gateway import FAMILY_SETTINGS, CheckedPut, check_and_put, has_table, kept_for
 from lowtide.store.records import Claim
 from lowtide.values.clock import from_millis, now_millis
 from lowtide.values.durations import duration_text
@@ -110,8 +110,12 @@ class Rows:
         return self._there
 
     def has_table(self, name: str) -> bool:
-        """Whether HBase has a table of that name."""
-        return name.encode() in self._connection.tables()
+        """Whether HBase has a table of that name.
+
+        Raises:
+            IOError: HBase's, with the right that is missing: it has the table, and this user may not see it.
+        """
+        return has_table(self._connection, name)
 
     def create(self) -> None:
         """Make the state table; nothing happens where it is."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -28,6 +27,7 @@ from lowtide.ledger.model import SETTLED_ROW, ContradictionError, Entry, State, 
 from lowtide.ledger.settled import SKEW, Settled, next_mark, trusted
 from lowtide.values.clock import EPOCH, millis
 from tests.unit.ledger_memory import opened
+from tests.unit.unlisted import NOT_FOUND, Unlisted
 
 TIME = "2026-01-31T00:00:00+00:00"
 AT = millis(EPOCH.fromisoformat(TIME))
@@ -225,7 +225,7 @@ def test_a_sensor_goes_by_no_index_behind_which_no_full_check_stands(
 
 def test_a_check_makes_no_table() -> None:
     """It needs the state table for HBase's time; where no run has acted yet it says so, with what makes it."""
-    ledger_only = SimpleNamespace(tables=lambda: [b"ledger_open"], table=lambda _: None)
+    ledger_only = Unlisted(NOT_FOUND, ("ledger_open",))
     for condition in (TransactionsSettled(past=TIME), TransactionsStuck()):
         with pytest.raises(StoreError, match=r"no run has acted .* `lowtide run transaction_repair --execute`"):
             condition.check(Config(), ledger_only)

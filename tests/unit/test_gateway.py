@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections.abc import Callable
+from datetime import UTC, datetime
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +21,10 @@ from lowtide.check import records
 from lowtide.config import Config
 from lowtide.errors import GatewayError, StoreError, WatermarkError
 from lowtide.health import reader
+from lowtide.journal import life
 from lowtide.store.gateway import check_and_put, connect, described, expiring_entries, parse_low_watermark
+from lowtide.store.state import StateStore
+from tests.unit.unlisted import DENIED, NOT_FOUND, Unlisted
 
 
 def test_low_watermark_is_eight_bytes() -> None:
@@ -48,7 +53,7 @@ class CommitTable:
         self.ttls = ttls
 
     def tables(self) -> list[bytes]:
-        return [b"OMID_COMMIT_TABLE"] if self.ttls else []
+        return [b"OMID_COMMIT_TABLE"]
 
     def table(self, _: str) -> Any:
         return SimpleNamespace(
@@ -79,7 +84,7 @@ def test_a_commit_table_that_keeps_all_is_in_order() -> None:
     """So it is where another of its families has a TTL; and of one that is not there nothing is said here."""
     kept = CommitTable(F=2**31 - 1, LWF=2**31 - 1, OTHER=60)
     assert records.commit_table(kept, Config()) == "OMID_COMMIT_TABLE has the low watermark 0"
-    assert expiring_entries(CommitTable(), Config()) == {}
+    assert expiring_entries(Unlisted(NOT_FOUND), Config()) == {}
 
 
 def test_a_gateway_that_is_not_there_is_told_with_the_remedy_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,6 +102,25 @@ def test_a_gateway_that_is_not_there_is_told_with_the_remedy_apart(monkeypatch: 
     assert str(refused.value) == f"{refused.value.fact}; start it, or set hbase.thrift in the configuration"
     assert reader.read(Config(), attempts=1).unreachable == refused.value.fact
     assert pickle.loads(pickle.dumps(refused.value)).remedy == refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda connection: StateStore(connection, "LOWTIDE_STATE").runs(),
+        lambda connection: StateStore(connection, "LOWTIDE_STATE").history("orders"),
+        lambda connection: reader.read_through(connection, Config(), datetime.now(UTC)),
+        lambda connection: life.observe(connection, "LOWTIDE_JOURNAL"),
+        lambda connection: expiring_entries(connection, Config()),
+    ],
+    ids=["runs", "a mark", "the page", "the journal", "the commit table"],
+)
+def test_a_table_that_this_user_may_not_see_is_not_taken_for_absent(ask: Callable[[Any], object]) -> None:
+    """HBase does not list a table to who has no right on it: asked for a row, it says which right is missing, and
+    nobody goes on as though nothing were recorded.
+    """
+    with pytest.raises(TApplicationException, match="AccessDenied"):
+        ask(Unlisted(DENIED))
 
 
 def test_the_gateway_is_asked_to_sync_what_it_writes() -> None:

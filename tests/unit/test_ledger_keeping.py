@@ -17,6 +17,7 @@ from lowtide.ledger import keeping
 from lowtide.ledger.model import Table, transaction_id, user_id
 from lowtide.ledger.settled import Settled, lost
 from lowtide.ledger.store import Tables
+from tests.unit.unlisted import DENIED, NOT_FOUND, Unlisted
 
 FOREVER = 2**31 - 1
 
@@ -24,7 +25,7 @@ FOREVER = 2**31 - 1
 class Gateway:
     """A ledger's tables as a gateway tells of them; one has a TTL. Whoever reads a row has gone by it."""
 
-    def __init__(self, expiring: str, ttl: int = 86_400, *, unlisted: str = "TableNotFoundException: q_users") -> None:
+    def __init__(self, expiring: str, ttl: int = 86_400, *, unlisted: str = NOT_FOUND) -> None:
         self.unlisted = unlisted
         self.ttls = {f"p_{table}": ttl if table == expiring else FOREVER for table in Table}
 
@@ -33,13 +34,9 @@ class Gateway:
 
     def table(self, name: str) -> Any:
         if name not in self.ttls:
-            return SimpleNamespace(row=self.refuse)
+            return Unlisted(self.unlisted).table(name)
         families = {b"l": {"time_to_live": self.ttls[name]}}
         return SimpleNamespace(families=lambda: families, rows=lambda _: [(b"issuer", {b"l:nickname": b"issuer"})])
-
-    def refuse(self, _: bytes) -> None:
-        """As HBase's own error comes through the gateway."""
-        raise TApplicationException(0, f"org.apache.hadoop.hbase.{self.unlisted}\n\tat org.apache.hadoop.hbase.client")
 
 
 @pytest.mark.parametrize("table", Table)
@@ -60,9 +57,8 @@ def test_a_sensor_waits_for_nothing_where_rows_expire() -> None:
 
 def test_a_table_that_this_user_may_not_see_is_not_called_missing() -> None:
     """HBase does not list it: what it says when asked for a row names the right that is missing."""
-    denied = "security.AccessDeniedException: Insufficient permissions (user=alice, scope=q_users, action=READ)"
     with pytest.raises(TApplicationException, match="AccessDenied"):
-        Tables(Gateway("none", unlisted=denied), "q_").check_there()
+        Tables(Gateway("none", unlisted=DENIED), "q_").check_there()
 
 
 def test_a_ledger_that_is_not_there_is_no_fault_of_the_gateway() -> None:
