@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from deadman import Effect
@@ -111,6 +112,8 @@ class Director:
         self._parked: list[Actor] = []
         self._under_way: list[Actor] = []
         self._ran: list[str] = []
+        #: When runs ended, in their order.
+        self._times: list[datetime] = []
         #: Dry runs that ended well.
         self._plans: list[Actor] = []
         self._points: list[int] = []
@@ -352,6 +355,11 @@ class Director:
             arguments = tuple(chosen if a == "{run}" else a for a in arguments)
         elif step.job in APPROVABLE:
             self._ran.append(run_id)
+        if "{time}" in arguments:
+            if not self._times:
+                return "no run has ended"
+            time = self._times[step.pick % len(self._times)].isoformat()
+            arguments = tuple(time if a == "{time}" else a for a in arguments)
         if "{plan}" in arguments:
             plans = [dry for dry in self._plans if dry.step.job == step.job]
             if not plans:
@@ -416,6 +424,7 @@ class Director:
                 self._silent_then = self.people.silent(actor.hidden_then)
             if actor.over:
                 self.lab.settle()  # dead or alive, nothing of it may write from here on
+                self._times.append(datetime.now(UTC))
                 break
             if actor.wish == PARK:
                 self._parked.append(actor)
@@ -525,7 +534,7 @@ class Director:
         """How far it has cleaned each table, or pruned."""
         assert actor.outcome is not None
         summary = actor.outcome.summary
-        if actor.step.job == "orphan_cleanup":
+        if actor.step.job == "orphan_cleanup" and "--to" not in actor.arguments:
             whole = [t["table"] for t in summary["tables"] if t["regions"] and t["regions_recorded"] == t["regions"]]
             self.judge.cleaned_up_to(summary["low_watermark"] or 0, whole, actor.came_back_since)
             if actor.outcome.code == 0:

@@ -305,6 +305,11 @@ class Laboratory:
         """A person says that what was cleaned of a table counts no more."""
         decisions.forget(table, self.file, yes=True)
 
+    def reset(self) -> None:
+        """A person has the records begin anew, of the same oracle."""
+        with opened(self.config) as state:
+            state.reset(same_oracle=True)
+
     def confirm(self, table: str) -> None:
         """A person says that a table's transactions were this oracle's."""
         decisions.confirm(table, self.file, yes=True)

@@ -122,9 +122,22 @@ class People:
                 self._lab.resolve(start, history.commits[start])
         return f"{len(never)} never committed, {len(untold)} did"
 
+    def _meet(self, step: Say) -> str:
+        """Readers of Omid's mark a transaction of an earlier oracle's time of which they find a cell and no proof."""
+        history, watermark = self._judge.history, self._lab.omid.watermark()
+        bare = {start_of(key[3]) for key in unproved(standing(self._tables.raw()[step.table]))}
+        over = sorted(start for start in bare & history.ended if start <= watermark and start not in self._in_flight)
+        return f"{sum(self._lab.omid.invalidate(start) for start in over)} are marked"
+
+    def _reset(self, step: Say) -> None:
+        self._lab.reset()
+        self._judge.recorded(f"step {step.number}", "a person", self._lab.raw(STATE))
+
     _DECIDING: dict[Word, Callable] = {  # type: ignore[type-arg]  # noqa: RUF012
         Word.FORGET: _forget,
         Word.CONFIRM: _confirm,
         Word.RESOLVE: _resolve,
         Word.DECIDE: lambda self, _: self.decide_the_rest(),
+        Word.MEET: _meet,
+        Word.RESET: _reset,
     }

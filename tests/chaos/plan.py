@@ -178,6 +178,8 @@ class Word(StrEnum):
     CONFIRM = "confirmed"
     RESOLVE = "whence a person decides of a transaction"
     DECIDE = "whence a person decides of all that nothing proves"
+    MEET = "read by clients of an oracle that has a successor, who mark what they find no proof of"
+    RESET = "cleaned from 0 again, as all are: the records are reset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +235,8 @@ class Seam:
 class Run:
     """A run of a job.
 
-    ``{run}`` in its arguments stands for the id of an earlier one, which *pick* names; ``{plan}`` for an earlier dry
-    one's, whose arguments it has, and which it is held to.
+    ``{run}`` in its arguments stands for the id of an earlier one, which *pick* names; ``{time}`` for when an earlier
+    one ended; ``{plan}`` for an earlier dry one's, whose arguments it has, and which it is held to.
     """
 
     number: int
@@ -395,6 +397,12 @@ _JOBS = {
     "sideline_restore": 2,
     "journal_replay": 1,
 }
+#: What a run of a job has at least.
+_ALWAYS = {
+    "commit_table_pruning": ("--grace", "0s"),
+    "sideline_restore": ("--restore", "{run}"),
+    "journal_replay": ("--from", "2020-01-01T00:00:00Z"),
+}
 _QUIET = {
     Change.FLUSH: 4,
     Change.COMPACT: 3,
@@ -437,6 +445,8 @@ _WORDS = {
     Word.CONFIRM: 1,
     Word.RESOLVE: 3,
     Word.DECIDE: 1,
+    Word.MEET: 1,
+    Word.RESET: 1,
 }
 
 
@@ -502,9 +512,14 @@ class _Maker:
         arguments = ("--full", "--execute") if full else ("--execute",)
         return Run(self._next(), "orphan_cleanup", arguments, 0, seams)
 
+    def _early_part(self) -> Run:
+        """A cleanup of what began before the collection that was last: of an oracle that counts, times are known by
+        those.
+        """
+        return Run(self._next(), "orphan_cleanup", ("--to", "{time}", "--execute"), -1)
+
     def _job_of(self, job: str, *seams: Seam) -> Run:
-        grace = ("--grace", "0s") if job == "commit_table_pruning" else ()
-        return Run(self._next(), job, (*grace, "--execute"), 0, seams)
+        return Run(self._next(), job, (*_ALWAYS.get(job, ()), "--execute"), 0, seams)
 
     def _at(self, kind: str, nth: int, *steps: Step) -> Seam:
         return Seam(self._next(), kind, nth, Moment.BEFORE, Act.ON, steps)
@@ -556,13 +571,21 @@ class _Maker:
         ]
 
     def _as_it_was(self) -> list[Step]:
-        """Tables come back as they were when somebody was under way, who has committed since."""
+        """Tables come back as they were when somebody was under way, who has committed since; readers meet what is
+        there, an early part of it is cleaned first, the records are reset.
+        """
         back = self._of({Change.RESTORE: 2, Change.CLONE: 1})
+        tables = (Table.A, Table.B)
+        in_parts = self._chance.random() < 0.5
+        words = [word for word in (Word.MEET, Word.RESET) if self._chance.random() < 0.4]
         return [
+            *([self._job_of("watermark_collection")] if in_parts else []),
             *self._snapshots(),
             self._cleanup(),
-            *(Alter(self._next(), back, table) for table in (Table.A, Table.B)),
+            *(Alter(self._next(), back, table) for table in tables),
             Compact(self._next()),
+            *(Say(self._next(), word, table) for word in words for table in tables),
+            *([self._early_part()] if in_parts else []),
             self._cleanup(),
             Say(self._next(), Word.DECIDE, Table.A),
         ]
@@ -766,14 +789,11 @@ class _Maker:
             yield from ("--table", self._table())
         if job == "orphan_cleanup" and chance.random() < 0.3:
             yield "--full"
-        if job == "commit_table_pruning":
-            yield from ("--grace", "0s")
+        if job in APPROVABLE and chance.random() < 0.15:
+            yield from ("--to", "{time}")
         if job == "history_gc" and chance.random() < 0.2:
             yield "--compact"
-        if job == "sideline_restore":
-            yield from ("--restore", "{run}")
-        if job == "journal_replay":
-            yield from ("--from", "2020-01-01T00:00:00Z")
+        yield from _ALWAYS.get(job, ())
         if job == ledger_plan.REPAIR:
             yield from ledger_plan.arguments(chance)
         if chance.random() < (0.8 if job in APPROVABLE else 0.9):

@@ -7,7 +7,6 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from lowtide.store.state import opened
 from tests.chaos.director import Director
 from tests.chaos.free.judging import resumed
 from tests.chaos.free.processes import JobProcess, configure
@@ -48,8 +47,7 @@ class Wakening(Director):
                 self.told = self._zombie(step)
                 self.note(f"{step.number}: {step.job} stands still, {step.what}: {self.told}")
             case Reset():
-                with opened(self.lab.config) as state:
-                    state.reset(same_oracle=True)
+                self.lab.reset()
                 self.judge.recorded("the reset", "the reset", self.lab.raw(STATE))
                 self.note(f"{step.number}: the records are reset")
             case Oracle():
