@@ -17,6 +17,8 @@ CONNECTOR_TESTS = "connector/src/test/"
 CHAOS_SEEDS = "LOWTIDE_CHAOS_SEEDS"
 #: After how many seconds no seed of them begins any more.
 CHAOS_SECONDS = "LOWTIDE_CHAOS_SECONDS"
+#: What tells people of a ledger, and other programs, begins with one of these.
+_TELLING = ("lowtide/cli/", "lowtide/config.py", "lowtide/health/", "plugins/")
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class Mutation:
 
     *fails*: a piece of the assertion that must fail, or of the text of the error that must be raised; empty where
     nobody has said yet. *data*: whether in its tests data, what proves their commit, or the records come out wrong by
-    it. *unseen*: where they do, why the verifier cannot notice; empty: it does.
+    it. *unseen*: where they do, why the verifier cannot notice; empty: it does. *unmet*: what it takes to notice that
+    never happens in a plan of chaos; empty: all of it may.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Mutation:
     fails: str
     data: bool = False
     unseen: str = ""
+    unmet: str = ""
 
     @property
     def folders(self) -> set[str]:
@@ -45,8 +49,8 @@ class Mutation:
 
     @property
     def of_money(self) -> bool:
-        """Whether it breaks a rule of the ledger."""
-        return self.name.startswith("L")
+        """Whether it breaks a rule of the ledger by which money moves, or is judged; not one of what is told of it."""
+        return self.name.startswith("L") and not self.file.startswith(_TELLING)
 
     @property
     def in_java(self) -> bool:

@@ -35,4 +35,4 @@ class Results:
         counts = Counter(word for word, _ in self._words.values())
         told = ", ".join(f"{number} {word.lower()}" for word, number in sorted(counts.items()))
         share = round(100 * counts[NOTICED] / max(1, len(self._words)))
-        return "\n".join([*lines, f"{len(self._words)} tried: {told or 'none'}; {share} % noticed"])
+        return "\n".join([*lines, f"{len(self._words)} in all: {told or 'none'}; {share} % noticed"])

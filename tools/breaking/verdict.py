@@ -8,6 +8,8 @@ from typing import Any
 NOTICED, MISSED, ELSEWHERE, BROKEN = "noticed", "NOT NOTICED", "FAILED ELSEWHERE", "CANNOT BE MADE"
 #: No verdict: there was no time for it.
 PUT_OFF = "PUT OFF"
+#: Not tried: chaos has no part in what it is about.
+UNMET = "NEVER MET"
 
 
 @dataclass
