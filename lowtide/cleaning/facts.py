@@ -80,8 +80,8 @@ class Fact:
     #: Of the families when they were read (``lowtide.tables.settings.shape_of``); empty: of a record of before there
     #: were shapes.
     shape: str = ""
-    #: :func:`cleaned_before` of the table.
-    before: Intervals = field(default_factory=Intervals)
+    #: :func:`cleaned_before` of the table; None: of a record of before that was kept, which does not say.
+    before: Intervals | None = field(default_factory=Intervals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +148,17 @@ def cleaned_before(
         bound: gives the greatest prune bound that is known. Up to it all tables were cleaned, so that a table of which
             nothing is recorded as it is now can have cells of before from elsewhere: a clone, be it under a name that
             another table had, an import, files put in by hand. Asked only then: a table that *was* cleaned in this life
-            has it in its facts.
+            has it in its facts, but for those of before it was kept.
         forgotten: what was cleaned of it by facts that somebody had forgotten (``lowtide forget``).
     """
-    is_known = any(f.incarnation == incarnation.number for f in facts)
+    here = [fact.before for fact in facts if fact.incarnation == incarnation.number]
+    is_known = bool(here) and None not in here
     found = forgotten if is_known else forgotten | Intervals.up_to(bound())
     # Of the whole table: one transaction's cells lie in several ranges, and a mark for those in one condemns all.
     for fact in facts:
-        found |= fact.before if fact.incarnation == incarnation.number else fact.before | fact.intervals
+        found |= fact.before or Intervals()
+        if fact.incarnation != incarnation.number:
+            found |= fact.intervals
     return found
 
 

@@ -205,8 +205,8 @@ def journal_lost(
         bool,
         typer.Option(
             "--promoted",
-            help="This cluster was replicated to, and not all had come: nor is absence proof of anything up to the low "
-            "watermark, whatever was pruned.",
+            help="This cluster was replicated to, or lost logs or files, and lacks some of what it had: nor is absence "
+            "proof of anything up to the low watermark, whatever was pruned.",
         ),
     ] = False,
     yes: Yes = False,

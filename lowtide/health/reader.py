@@ -21,7 +21,7 @@ from lowtide.ledger import settled, steps
 from lowtide.ledger.model import Table
 from lowtide.ledger.store import Tables
 from lowtide.store import oracle_probe
-from lowtide.store.gateway import allotted, connect, described, failures, has_table, low_watermark, text_of
+from lowtide.store.gateway import allotted, connect, described, failures, low_watermark, tables_there, text_of
 from lowtide.store.permissions import denial
 from lowtide.store.records import Outcomes
 from lowtide.store.state import StateStore
@@ -57,8 +57,8 @@ def read_through(connection: Any, config: Config, now: datetime, runs: int = RUN
     Raises:
         FormatError: a newer Lowtide wrote the records.
     """
-    listed = connection.tables()
-    state = StateStore(connection, config.state.table, there=has_table(connection, config.state.table, listed))
+    listed = tables_there(connection)
+    state = StateStore(connection, config.state.table, there=config.state.table.encode() in listed)
     current, problem = None, ""
     try:
         current = low_watermark(connection, config, listed)
@@ -106,5 +106,9 @@ def _ledger(connection: Any, config: Config, now: datetime, listed: Collection[b
         entries = steps.run(settled.open_entries(mark.mark, end, limit=STUCK), tables)
     except (LedgerError, FormatError) as error:  # of the mark alone: the records are read all the same
         return LedgerReading(problem=str(error))
+    except failures() as error:
+        if not (denied := denial(text_of(error))):
+            raise
+        return LedgerReading(problem=denied)
     oldest = from_millis(entries[0].timestamp) if entries else None
     return LedgerReading(mark, len(entries), len(entries) == STUCK, oldest)

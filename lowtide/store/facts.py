@@ -184,7 +184,7 @@ def _fact_value(fact: Fact) -> dict[str, Any]:
         "read": [list(p) for p in fact.read],
         "read_since": fact.read_since,
         "shape": fact.shape,
-        "before": [list(p) for p in fact.before],
+        "before": [list(p) for p in fact.before or ()],
     }
 
 
@@ -202,7 +202,7 @@ def _parse_fact(raw: bytes) -> Fact:
         Intervals.of((a, b) for a, b in value.get("read", [])),
         value.get("read_since", 0),
         value.get("shape", ""),
-        _parse_before(value.get("before", [])),
+        _parse_before(value["before"]) if "before" in value else None,
     )
 
 

@@ -40,6 +40,8 @@ FAMILY_SETTINGS = {"max_versions": 1, "bloom_filter_type": "ROW", "block_cache_e
 _META = "hbase:meta"
 #: A row that no table here has.
 _NO_ROW = b"\x00"
+#: Names of tables that one answer has.
+_NAMES = 10_000
 _STATE = b"table:state"
 #: HBase's ``TableState`` of an enabled table.
 _ENABLED = b"\x08\x00"
@@ -242,6 +244,14 @@ def table_state(connection: Any, table: str) -> tuple[bool, int]:
     found = connection.table(_META).row(table.encode(), [_STATE], include_timestamp=True).get(_STATE)
     value, at = found or (_ENABLED, 0)
     return value == _ENABLED, at
+
+
+def tables_there(connection: Any) -> frozenset[bytes]:
+    """The names of all tables but HBase's own, by hbase:meta, which everybody may read. ``tables()`` of a connection
+    has only those on which its user has some right.
+    """
+    names = (row for row, _ in connection.table(_META).scan(columns=[_STATE], batch_size=_NAMES))
+    return frozenset(name for name in names if not name.startswith(b"hbase:"))
 
 
 def has_table(connection: Any, table: str, listed: Collection[bytes] | None = None) -> bool:

@@ -90,6 +90,23 @@ def losing(descriptor: Descriptor) -> str:
     )
 
 
+def losing_entries(descriptors: Iterable[Descriptor], commit_table: str) -> list[str]:
+    """Why the death of a region server takes commits from the commit table, and what mends it; nothing where it takes
+    none.
+
+    The oracle answers a client when HBase has acknowledged its commit entry, which is the only proof until the client
+    has written all of its shadow cells.
+    """
+    values = [d.attributes.get(DURABILITY, "").upper() for d in descriptors if d.table == commit_table]
+    return [
+        f"the commit table {commit_table} has DURABILITY => {durability}: with a region server die commit entries that "
+        "clients were told of, so that what committed counts as an orphan. In HBase's shell: alter "
+        f"'{commit_table}', DURABILITY => 'SYNC_WAL'; then run again"
+        for durability in values
+        if durability in LOSING
+    ]
+
+
 def change_of(settings: str, before: Entry | None, at: int) -> Change | None:
     """What of a table's *settings* its regions may not have yet; None: nothing, as far as is known.
 

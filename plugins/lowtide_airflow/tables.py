@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lowtide.errors import TableError
+from lowtide.store.gateway import tables_there
 from lowtide.store.state import opened
 from lowtide.tables.inventory import Kind
 
@@ -33,7 +34,7 @@ def sizes(config: Config, named: Sequence[str]) -> dict[str, int]:
         TableError: a named table does not exist or is disabled.
     """
     with opened(config) as state:
-        listed = [name.decode() for name in state.connection.tables()]
+        listed = [name.decode() for name in tables_there(state.connection)]
         known = {entry.table: entry for entry in state.inventory()}
         if named:
             _check(state.connection, named, listed)

@@ -38,6 +38,7 @@ from lowtide.store.permissions import judged
 from lowtide.store.rows import FAMILY
 from lowtide.store.state import StateStore, opened
 from lowtide.tables.inventory import Descriptor, marked_families
+from lowtide.tables.settings import losing_entries
 from lowtide.values.formats import LOW_WATERMARK_ROW
 from lowtide_spark.frames import owner
 from lowtide_spark.frames.inventory import left_behind
@@ -190,6 +191,8 @@ class Driver:
         marked = [d for d in self._descriptors if marked_families(d)[0]]
         listed = f"complete: {len(self._descriptors)} tables, {len(marked)} of them bear Omid's marks"
         ours = {d.table: marked_families(d)[0] for d in marked if not self.config.omid.is_foreign(d.table)}
+        if lost := losing_entries(self._descriptors, self.config.omid.commit_table):
+            raise StoreError(*lost)
         return "; ".join(filter(None, (listed, *left_behind(self.config, self._descriptors, ours))))
 
     def _rights(self) -> str:

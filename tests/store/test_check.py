@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from guarded import acting_as, grant, guarded_store, settings_of
+from lowtide_airflow.tables import sizes
 from lowtide_spark import check as program
 from lowtide_spark.check import Driver
 from lowtide_spark.frames.owner import FOLDER
@@ -33,12 +34,13 @@ from lowtide.check.records import NOBODYS_ROW
 from lowtide.cli.app import app
 from lowtide.cli.check import lines_here
 from lowtide.config import Config, Thrift, load
+from lowtide.health.reader import read
 from lowtide.lab.stack import Stack
 from lowtide.lab.waiting import reached
 from lowtide.lab.workload import OmidClient
 from lowtide.store.gateway import connect
 from lowtide.store.rows import FORMAT, VALUE, dump
-from lowtide.store.state import StateStore
+from lowtide.store.state import StateStore, opened
 from lowtide.values.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW, encode_long
 
 pytestmark = pytest.mark.usefixtures("swept")
@@ -446,6 +448,39 @@ def test_a_gateway_that_may_not_write(
     with server(guarded, "org.apache.hadoop.hbase.thrift.ThriftServer", user="eve") as port:
         lines = look(guarded_config("root", port=port), "driver")
     wrong(lines["gateway-rights"], "may not write to OMID_COMMIT_TABLE", "AccessDenied", "grant")
+
+
+def test_a_table_that_the_gateway_may_not_see_is_there(
+    spark: SparkSession, guarded: Stack, guarded_config: Callable[..., Path]
+) -> None:
+    """What gus's gateway is not shown is not taken for dropped, nor his records for none: the page names the right that
+    he lacks, and what is recorded of other tables he may have without any on them.
+    """
+    known = load(guarded_config("root"))
+    with OmidClient(guarded) as omid, opened(known) as state:
+        omid.create("not_for_gus", ("a",))
+        state.create()
+    with server(guarded, "org.apache.hadoop.hbase.thrift.ThriftServer", user="gus") as port:
+        config = load(guarded_config("root", port=port))
+        assert "the right READ is missing on LOWTIDE_STATE" in read(config).unreachable
+        grant(spark, guarded, "gus", ["READ", "WRITE"], ["LOWTIDE_STATE", "OMID_COMMIT_TABLE"])
+        reading = read(config)
+        assert (reading.unreachable, "not_for_gus" in reading.listed) == ("", True)
+        assert "not_for_gus" in sizes(config, [])
+
+
+def test_a_commit_table_that_may_lose_what_clients_were_told(
+    look: Look, configure: Callable[..., Path], omid: OmidClient
+) -> None:
+    """With the statement that mends it; nothing that comes after it is looked at."""
+    omid.set("OMID_COMMIT_TABLE", DURABILITY="SKIP_WAL")
+    try:
+        lines = look(configure(), "driver", "hbase", "listing", "rights")
+    finally:
+        omid.set("OMID_COMMIT_TABLE", DURABILITY="USE_DEFAULT")
+    way = "alter 'OMID_COMMIT_TABLE', DURABILITY => 'SYNC_WAL'"
+    wrong(lines["listing"], "OMID_COMMIT_TABLE has DURABILITY => SKIP_WAL", way)
+    assert lines["rights"].text == "Listing of tables is wrong"
 
 
 def test_a_gateway_of_another_store(

@@ -109,6 +109,34 @@ def test_the_journal_is_kept_as_long_as_an_older_snapshot_of_a_table(
 
 
 @pytest.mark.usefixtures("no_snapshots")
+def test_the_journal_is_kept_as_long_as_a_snapshot_of_what_is_plain_by_now(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    connector: Store,
+    configure: Callable[..., Path],
+    snapshots: Callable[[str], str],
+    recorded: Callable[..., int],
+) -> None:
+    """A table that was cleaned once was transactional when the HBase snapshot was made, whatever has its name now."""
+    table = scene.table()
+    assert job("orphan_cleanup", "--table", table, "--execute").code == 0
+    snapshot = snapshots(table)
+    omid.drop(table)
+    omid.create(table, ("a",), omid_enabled=False)
+    (edge,) = [s.created - DAY for s in connector.snapshots() if s.name == snapshot]
+    start = omid.begin()
+    omid.put(JOURNAL, commit_key(start), b"j", ENTRY, edge + 2 * HOUR, encode_long(start + 50))
+    recorded(scene.table())
+    short = configure(state={"journal_keep": "1h"}, defaults={"full_pass_every": "1h"})
+    assert prune(job, config=short).code == 0
+    assert (start, ENTRY) in shown(omid, JOURNAL, start)
+    omid.delete_snapshot(snapshot)
+    assert prune(job, config=short).code == 0
+    assert shown(omid, JOURNAL, start) == {}
+
+
+@pytest.mark.usefixtures("no_snapshots")
 def test_the_journal_is_kept_for_its_time(
     job: Job,
     scene: Scene,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from scene import Scene
 from typer.testing import CliRunner
 
 from lowtide.cli.app import app
-from lowtide.config import load
+from lowtide.config import Config, load
 from lowtide.errors import StoreError
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.lab.workload import OmidClient
@@ -30,6 +30,7 @@ from lowtide.tables.consent import Pause
 from lowtide.values.formats import LOW_WATERMARK_ROW, decode_long, encode_long
 
 Job = Callable[..., Outcome]
+ENTRIES = Config().omid.commit_table
 
 
 @pytest.fixture
@@ -53,6 +54,25 @@ def refused(outcome: Outcome, code: int, *words: str) -> None:
 def test_an_unknown_table(job: Job, untouched: Callable[[], bool]) -> None:
     """A table that is not there is refused by name."""
     refused(job("orphan_cleanup", "--table", "nosuchtable", "--execute"), 1, "nosuchtable", "unknown table")
+    assert untouched()
+
+
+@pytest.fixture
+def altered(omid: OmidClient) -> Iterator[None]:
+    """A commit table whose entries may die with a region server."""
+    omid.set(ENTRIES, DURABILITY="ASYNC_WAL")
+    yield
+    omid.set(ENTRIES, DURABILITY="USE_DEFAULT")
+
+
+@pytest.mark.usefixtures("altered")
+@pytest.mark.parametrize("name", ["orphan_cleanup", "watermark_collection", "commit_table_pruning"])
+def test_a_commit_table_that_may_lose_what_clients_were_told(
+    job: Job, untouched: Callable[[], bool], name: str
+) -> None:
+    """Where an entry died with its server, what committed looks as an orphan does: no job goes by it."""
+    way = "alter 'OMID_COMMIT_TABLE', DURABILITY => 'SYNC_WAL'"
+    refused(job(name, "--execute"), 2, "OMID_COMMIT_TABLE has DURABILITY => ASYNC_WAL", way)
     assert untouched()
 
 

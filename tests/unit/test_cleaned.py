@@ -322,6 +322,7 @@ def test_how_far_a_table_was_cleaned_before_it_came_as_it_is() -> None:
     assert before([of_now, *of_before]) == [(0, 50)]
     assert before([replace(of_now, before=Intervals.up_to(70))]) == [(0, 71)]
     assert before([replace(of_now, before=Intervals.up_to(95), incarnation=1)]) == [(0, 96)], "it came back twice"
+    assert before([of_now, replace(of_now, before=None)]) == [(0, 31)], "one of them does not say"
     assert before([fact(0, 8, (0, 20), number=1)]) == [(0, 31)], "another had its name"
     assert list(cleaned_before([], now, lambda: 0, NOTHING)) == []
     assert before([], Intervals.of([(0, 60)])) == [(0, 60)]

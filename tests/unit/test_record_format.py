@@ -151,7 +151,7 @@ def test_rows_of_every_number_are_read(number: str, tables: Tables) -> None:
     assert state.format_read == int(number)
     times = Intervals.of([(0, 100)])
     knows = int(number) >= 5
-    before = Intervals.of([(0, 50)]) if knows else Intervals()
+    before = Intervals.of([(0, 50)]) if knows else None
     fact = Fact(KeyRange(b"", b"m"), times, frozenset("f"), 1, "run", 8, 9, times, 10, "f:1", before)
     assert (orders.facts, orders.incarnation.number) == ((fact,), 1)
     assert (copy.facts, copy.forgotten) == ((), Intervals.of([(0, 100)]) if knows else Intervals())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lowtide.tables.inventory import Change, Descriptor, Entry, Kind
-from lowtide.tables.settings import ALL_VERSIONS, change_of, doubt_unopened, hiding, losing, shape_of
+from lowtide.tables.settings import ALL_VERSIONS, change_of, doubt_unopened, hiding, losing, losing_entries, shape_of
 from lowtide.values.skew import MARGIN
 
 OPEN = {
@@ -86,6 +86,15 @@ def test_a_durability_that_loses_what_was_acknowledged_is_named_with_both_ways_o
 def test_a_durability_that_keeps_what_was_acknowledged(attributes: dict[str, str]) -> None:
     """HBase's default writes its log before it answers."""
     assert losing(Descriptor("t", True, attributes, (), {"f": OPEN})) == ""
+
+
+def test_a_commit_table_that_loses_what_was_acknowledged_is_named_with_the_way_out() -> None:
+    """Of others nothing is said there, nor of one that HBase's default keeps."""
+    tables = [Descriptor(name, True, {"DURABILITY": "async_wal"}, (), {"F": {}}) for name in ("COMMITS", "orders")]
+    [told] = losing_entries(tables, "COMMITS")
+    assert "the commit table COMMITS has DURABILITY => ASYNC_WAL" in told
+    assert "alter 'COMMITS', DURABILITY => 'SYNC_WAL'" in told
+    assert losing_entries([Descriptor("COMMITS", True, {}, (), {"F": {}}), tables[1]], "COMMITS") == []
 
 
 # -- settings that servers may not go by yet

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from lowtide import __version__
-from lowtide.cleaning.facts import Fact, Region
+from lowtide.cleaning.facts import Fact, Region, cleaned_before
 from lowtide.cli.runs import done_text
 from lowtide.config import Config
 from lowtide.errors import FormatError, StoreError, WatermarkError
@@ -319,6 +319,7 @@ def test_one_of_many_records_that_does_not_show_is_named() -> None:
 def test_a_newer_format_is_a_finding_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not a gateway that is to be started."""
     monkeypatch.setattr(reader, "low_watermark", lambda *_: 1)
+    monkeypatch.setattr(reader, "tables_there", lambda _: {b"LOWTIDE_STATE"})
     monkeypatch.setattr(reader, "connect", lambda *_: _Open(Records(format=NEWER)))
     [finding] = assess(reader.read(Config()), Config()).findings
     assert finding.cause is Cause.NEWER
@@ -441,6 +442,25 @@ def test_a_bound_of_before_there_were_intervals_is_read_as_such(monkeypatch: pyt
     for said, expected in ((70, [(0, 71)]), (0, []), ([[5, 9]], [(5, 9)])):
         records.put(b"table/orders", {column: json.dumps(old | {"before": said}).encode()})
         assert list(states.read("orders").facts[0].before) == expected
+
+
+def test_what_an_older_record_does_not_say_was_cleaned_before_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of before that was kept may have written over what told of the table's earlier life: cells of up to the
+    bound may be from then, as in a table of which nothing is recorded.
+    """
+    records = Records()
+    _answering(records, monkeypatch)
+    states = store(records)
+    taken = states.begin("orders", [])
+    states.record(taken, replace(fact(1), incarnation=taken.incarnation.number))
+    known = states.read("orders")
+    assert cleaned_before(known.facts, known.incarnation, lambda: 70, known.forgotten) == Intervals()
+    (column,) = [name for name in records.held[b"table/orders"] if name.startswith(b"s:fact/")]
+    told = json.loads(records.held[b"table/orders"][column])
+    del told["before"]
+    records.put(b"table/orders", {column: json.dumps(told).encode()})
+    known = states.read("orders")
+    assert cleaned_before(known.facts, known.incarnation, lambda: 70, known.forgotten) == Intervals.up_to(70)
 
 
 def test_after_a_reset_of_the_same_oracle_it_is_known_what_was_cleaned(

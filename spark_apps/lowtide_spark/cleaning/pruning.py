@@ -212,8 +212,9 @@ def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: Tab
     No table needs those up to the bound, as it is *fresh*. Those of dropped tables are among them. None are dropped
     unless the configuration asks for it.
 
-    Only HBase snapshots of tables known to be plain, or of Lowtide's and Omid's own, do not count. A day of margin lies
-    between the master's clock, which dates those, and ours, which dates the entries.
+    Only HBase snapshots of tables known to be plain, or of Lowtide's and Omid's own, do not count; a table that was
+    cleaned once was not plain then. A day of margin lies between the master's clock, which dates those, and ours, which
+    dates the entries.
     """
     if run.config.state.journal_keep == "forever":
         return
@@ -225,8 +226,11 @@ def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: Tab
             "forever"
         )
         return
-    harmless = run.config.own_tables | {e.table for e in inventory if e.kind is Kind.PLAIN}
-    oldest = min((s.created for s in run.store.snapshots() if s.table not in harmless), default=2**62)
+    snapshots = run.store.snapshots()
+    plain = {e.table for e in inventory if e.kind is Kind.PLAIN} & {s.table for s in snapshots}
+    ever_cleaned = {state.table for state in run.state().read_all(sorted(plain)).values() if state.epoch.counter}
+    harmless = run.config.own_tables | (plain - ever_cleaned)
+    oldest = min((s.created for s in snapshots if s.table not in harmless), default=2**62)
     limit = min(millis(run.request.now - run.config.state.journal_keep), oldest - millis(EPOCH + timedelta(days=1)))
     rows = omid.pruned_rows(run.store.cells(run.config.state.journal_table))
     # A table that came back waits for its proofs, and holds the bound.

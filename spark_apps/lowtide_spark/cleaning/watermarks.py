@@ -107,7 +107,8 @@ def region_marks(run: Run, inventory: Sequence[Entry]) -> tuple[list[RegionMark]
     for entry in entries:
         report = TableReport(entry.table)
         run.summary.tables.append(report)
-        if (entry.kind is Kind.UNMARKED or entry.unmarked) and not entry.doubt:
+        # Beside a doubt, too, which blocks at what is recorded of the families that bear a mark.
+        if entry.unmarked if entry.kind is Kind.TRANSACTIONAL else entry.kind is Kind.UNMARKED and not entry.doubt:
             blocked.append(_unmarked(entry))
         try:
             found = _table_marks(run, entry, regions_of(entry.table), states[entry.table], pauses)

@@ -32,7 +32,7 @@ from lowtide.tables.inventory import (
     marked_families,
 )
 from lowtide.tables.phoenix_catalog import CATALOG_TABLES, COLUMNS, Catalog, parse, with_catalog
-from lowtide.tables.settings import change_of, doubt_unopened, hiding, losing, shape_of
+from lowtide.tables.settings import change_of, doubt_unopened, hiding, losing, losing_entries, shape_of
 from lowtide.values.clock import first_timestamp, on_world_clock
 from lowtide.values.formats import after
 from lowtide.values.keyranges import KeyRange
@@ -98,7 +98,8 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
         entry = replace(entry, veto=consent.veto(d.attributes), denied=denied.get(d.table, ""))
         entries.append(replace(entry, shape=shape_of(d, entry.families)))
     entries = _newcomers_settled(store, entries, listing, recorded)
-    problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *beside]
+    commits = losing_entries(there, config.omid.commit_table)
+    problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *beside, *commits]
     if problems and doubts is None:
         raise UsageError("; ".join(problems))
     (doubts if doubts is not None else []).extend([*map(str, hidden), *problems])

@@ -308,12 +308,20 @@ public final class Admin {
         }
     }
 
-    /** An enabled table without Omid's compactor, which loses rows whose family was deleted and written again. */
+    /**
+     * An enabled table that HBase compacts, without Omid's compactor, which loses rows whose family was deleted and
+     * written again.
+     */
     private static TableDescriptor compactable(Connection connection, TableName name) throws IOException {
         TableDescriptor table = Tables.enabled(connection, name);
         if (Omid.compacts(table)) {
             throw new IllegalArgumentException("Table " + name + " is not compacted: Omid's own compactor is on it, and"
                     + " it loses rows whose family was deleted and written again.");
+        }
+        if (!table.isCompactionEnabled()) {
+            throw new IllegalArgumentException("Table " + name + " is not compacted: it has COMPACTION_ENABLED =>"
+                    + " false, so that HBase begins no compaction. In HBase's shell: alter '" + name
+                    + "', COMPACTION_ENABLED => 'true'; then run again.");
         }
         return table;
     }
