@@ -104,6 +104,8 @@ def _store() -> Iterator[Stack]:
 @contextmanager
 def _spark() -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]").appName("bench").config("spark.driver.memory", "4g")
+    # Of each of a run's Spark jobs it is asked how long it ran: of thousands of tables there are thousands.
+    builder = builder.config("spark.ui.retainedJobs", "100000")
     for name, value in job_conf(Config()).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
