@@ -65,6 +65,18 @@ def test_where_nothing_was_found_that_is_said(capsys: pytest.CaptureFixture[str]
     assert "│" not in capsys.readouterr().out
 
 
+def test_of_thousands_of_tables_some_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """A terminal has an end; the summary has all of them."""
+    found = a_summary(*(of(f"t{n}") for n in range(1000)))
+    blocker = {"watermark": 100, "reason": "it was never cleaned", "remedy": "clean it"}
+    found.blockers = [{"table": f"t{n}", **blocker} for n in range(1000)]
+    report(found)
+    said = capsys.readouterr().out
+    assert said.count("held by") == 20
+    assert "  and by 980 more, in the summary\n" in said
+    assert "t18, t19 and 980 more\n" in said
+
+
 @given(st.dictionaries(st.sampled_from([n for n in WORDS if n != "skipped"]), st.integers(1, 10**15), min_size=1))
 def test_no_count_is_left_out(numbers: dict[str, int]) -> None:
     """Whatever was counted has its column."""

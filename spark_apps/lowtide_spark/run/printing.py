@@ -12,10 +12,12 @@ from lowtide.run.rate import sentences
 from lowtide.run.summary import WORDS, Summary, TableReport
 from lowtide.terminal.console import new_console
 from lowtide.terminal.tables import new_table, print_table
-from lowtide.values.text import number_and_time, size_text
+from lowtide.values.text import names_text, number_and_time, size_text
 
 #: Regions that are printed; the summary has more.
 _REGIONS = 5
+#: Tables that are printed: those that hold the prune bound, and those with nothing to do.
+_TABLES = 20
 
 
 def report(summary: Summary, problems_only: bool = False) -> None:
@@ -39,7 +41,7 @@ def _lines(summary: Summary) -> Iterator[str | Table]:
     if (grid := counts(summary)).row_count:
         yield grid
     if idle := [t.table for t in summary.tables if not any(t.counts.to_json().values())]:
-        yield f"  nothing to do: {', '.join(idle)}"
+        yield f"  nothing to do: {names_text(idle, _TABLES)}"
     for table in summary.tables:
         about = [*_history(table), *(f"  note: {note}" for note in table.notes)]
         yield from ([f"{table.table}:", *about] if about else [])
@@ -49,7 +51,10 @@ def _lines(summary: Summary) -> Iterator[str | Table]:
     if summary.listing.folder:
         yield f"  list of {summary.listing.cells.total():,} cells: {summary.listing.folder}"
     of_marks = {t.table for t in summary.tables if t.mark}
-    yield from (f"  held by {_blocker(b)}" for b in summary.blockers if b["table"] not in of_marks)
+    holding = [blocker for blocker in summary.blockers if blocker["table"] not in of_marks]
+    yield from (f"  held by {_blocker(blocker)}" for blocker in holding[:_TABLES])
+    if len(holding) > _TABLES:
+        yield f"  and by {len(holding) - _TABLES:,} more, in the summary"
 
 
 def _rate(summary: Summary) -> Iterator[str]:
