@@ -1,7 +1,7 @@
 """Reading a store once, for all that show its state: ``status``, ``explain``, the report, the page in Airflow.
 
 All is small reads through the Thrift gateway: the state table, the low watermark, the index of the ledger; and one
-connection to the oracle. At most 22 reads (a row, or a batch of a scan), however many tables and regions there are;
+connection to the oracle. At most 23 reads (a row, or a batch of a scan), however many tables and regions there are;
 tests/store/test_health.py counts them.
 
 Two read the store for themselves, since they do not show it: ``survey`` is a job of Spark that reads every cell, and
@@ -48,7 +48,7 @@ def read(config: Config, attempts: int = 2) -> Reading:
     except Exception as error:  # the gateway's own errors, and connections that break half-way
         thrift = config.hbase.thrift
         where = f"reading through the gateway at {thrift.host}:{thrift.port} failed"
-        return Reading(now, unreachable=f"{where}: {described(error)}")
+        return Reading(now, unreachable=f"{where}: {denial(text_of(error)) or described(error)}")
 
 
 def read_through(connection: Any, config: Config, now: datetime, runs: int = RUNS) -> Reading:

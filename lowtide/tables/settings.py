@@ -79,8 +79,8 @@ def losing(descriptor: Descriptor) -> str:
     A client that had its shadow cells acknowledged removes its commit entry. If the shadow cells go with the server, a
     committed cell looks as an orphan does.
     """
-    durability = descriptor.attributes.get(DURABILITY, "").upper()
-    if durability not in LOSING:
+    durability = _losing(descriptor)
+    if not durability:
         return ""
     return (
         f"it has DURABILITY => {durability}: with a region server die shadow cells that were acknowledged, whose "
@@ -90,21 +90,27 @@ def losing(descriptor: Descriptor) -> str:
     )
 
 
-def losing_entries(descriptors: Iterable[Descriptor], commit_table: str) -> list[str]:
-    """Why the death of a region server takes commits from the commit table, and what mends it; nothing where it takes
-    none.
+def _losing(descriptor: Descriptor) -> str:
+    """The durability of a table whose servers may lose what they acknowledged; empty: it has another."""
+    durability = descriptor.attributes.get(DURABILITY, "").upper()
+    return durability if durability in LOSING else ""
+
+
+def losing_entries(descriptors: Iterable[Descriptor], commit_table: str) -> tuple[str, str]:
+    """Why the death of a region server takes commits from the commit table, and what mends it; empty texts where it
+    takes none.
 
     The oracle answers a client when HBase has acknowledged its commit entry, which is the only proof until the client
     has written all of its shadow cells.
     """
-    values = [d.attributes.get(DURABILITY, "").upper() for d in descriptors if d.table == commit_table]
-    return [
+    durability = next((_losing(d) for d in descriptors if d.table == commit_table), "")
+    if not durability:
+        return "", ""
+    fact = (
         f"the commit table {commit_table} has DURABILITY => {durability}: with a region server die commit entries that "
-        "clients were told of, so that what committed counts as an orphan. In HBase's shell: alter "
-        f"'{commit_table}', DURABILITY => 'SYNC_WAL'; then run again"
-        for durability in values
-        if durability in LOSING
-    ]
+        "clients were told of, so that what committed counts as an orphan"
+    )
+    return fact, f"in HBase's shell: alter '{commit_table}', DURABILITY => 'SYNC_WAL'; then run again"
 
 
 def change_of(settings: str, before: Entry | None, at: int) -> Change | None:

@@ -191,8 +191,9 @@ class Driver:
         marked = [d for d in self._descriptors if marked_families(d)[0]]
         listed = f"complete: {len(self._descriptors)} tables, {len(marked)} of them bear Omid's marks"
         ours = {d.table: marked_families(d)[0] for d in marked if not self.config.omid.is_foreign(d.table)}
-        if lost := losing_entries(self._descriptors, self.config.omid.commit_table):
-            raise StoreError(*lost)
+        fact, remedy = losing_entries(self._descriptors, self.config.omid.commit_table)
+        if fact:
+            raise StoreError(fact, remedy)
         return "; ".join(filter(None, (listed, *left_behind(self.config, self._descriptors, ours))))
 
     def _rights(self) -> str:

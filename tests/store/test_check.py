@@ -462,7 +462,7 @@ def test_a_table_that_the_gateway_may_not_see_is_there(
         state.create()
     with server(guarded, "org.apache.hadoop.hbase.thrift.ThriftServer", user="gus") as port:
         config = load(guarded_config("root", port=port))
-        assert "the right READ is missing on LOWTIDE_STATE" in read(config).unreachable
+        assert "grant 'gus', 'R', 'LOWTIDE_STATE'" in read(config).unreachable
         grant(spark, guarded, "gus", ["READ", "WRITE"], ["LOWTIDE_STATE", "OMID_COMMIT_TABLE"])
         reading = read(config)
         assert (reading.unreachable, "not_for_gus" in reading.listed) == ("", True)

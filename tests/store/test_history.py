@@ -1092,6 +1092,26 @@ def test_a_restore_does_not_set_off_omids_compactor(
     assert job("sideline_restore", "--restore", run_id, "--execute").totals["restored"] == 2
 
 
+def test_a_restore_into_a_table_that_hbase_does_not_compact_is_refused_at_once(
+    job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, recorded: Callable[..., int]
+) -> None:
+    """What comes back would stay behind the delete markers, and the compaction that is asked for never begins: the
+    setting is named with the statement that mends it, and nothing has changed.
+    """
+    table = scene.table()
+    _versions(scene, table)
+    recorded(table)
+    run_id = gc(table).summary["run"]
+    omid.set(table, COMPACTION_ENABLED="false")
+    before = omid.raw(table)
+    refused = job("sideline_restore", "--restore", run_id, "--execute")
+    assert refused.code == 1
+    assert f"alter '{table}', COMPACTION_ENABLED => 'true'" in refused.problems
+    assert omid.raw(table) == before
+    omid.set(table, COMPACTION_ENABLED="true")
+    assert job("sideline_restore", "--restore", run_id, "--execute").totals["restored"] == 2
+
+
 def test_nothing_is_put_back_while_history_goes(
     job: Job,
     gc: Callable[..., Outcome],

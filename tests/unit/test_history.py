@@ -597,7 +597,7 @@ def put_back(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], 
         fake: Any = SimpleNamespace(store=SimpleNamespace(write=write, check_life=lambda *_: None), state=lambda: state)
         cells: Any = Cells(["put", "tombstone", "family", "highest"])
         protection: Any = SimpleNamespace(renew=renew, claim=None, life=None)
-        return sent, report, putting_back.put_back(fake, report, [], cells, protection)
+        return sent, report, putting_back.put_back(fake, report, [], cells, protection, "still hidden")
 
     return run
 
@@ -621,7 +621,7 @@ def test_nothing_is_shown_whose_tombstone_is_not_seen(put_back: Callable[..., An
     """So does one that was acknowledged and lies behind a delete marker."""
     sent, report, whole = put_back(behind=tombstone)
     assert ("put" in sent, whole) == (False, False)
-    assert "1 tombstones are put but still hidden" in report.problems[-1]
+    assert report.problems[-1] == "what 1 tombstones hide is not put back: these are put but still hidden"
 
 
 def test_a_restore_looks_before_each_step_whether_the_table_is_its_own(put_back: Callable[..., Any]) -> None:
@@ -788,7 +788,7 @@ def test_a_table_with_omids_compactor_is_not_compacted_for_a_restore() -> None:
     """It would lose rows whose family was deleted and written again; a table that is gone is named too."""
     loaded = Descriptor("orders", True, {}, (f"|{OMID_COMPACTOR}|1073741823|",), {})
     with pytest.raises(StoreError, match="Take the coprocessor"):
-        restore._check_table("orders", loaded)
+        restore._checked("orders", loaded)
     with pytest.raises(TableError, match="orders is not in HBase any more"):
-        restore._check_table("orders", None)
-    restore._check_table("orders", replace(loaded, coprocessors=()))
+        restore._checked("orders", None)
+    restore._checked("orders", replace(loaded, coprocessors=()))

@@ -91,10 +91,10 @@ def test_a_durability_that_keeps_what_was_acknowledged(attributes: dict[str, str
 def test_a_commit_table_that_loses_what_was_acknowledged_is_named_with_the_way_out() -> None:
     """Of others nothing is said there, nor of one that HBase's default keeps."""
     tables = [Descriptor(name, True, {"DURABILITY": "async_wal"}, (), {"F": {}}) for name in ("COMMITS", "orders")]
-    [told] = losing_entries(tables, "COMMITS")
-    assert "the commit table COMMITS has DURABILITY => ASYNC_WAL" in told
-    assert "alter 'COMMITS', DURABILITY => 'SYNC_WAL'" in told
-    assert losing_entries([Descriptor("COMMITS", True, {}, (), {"F": {}}), tables[1]], "COMMITS") == []
+    fact, remedy = losing_entries(tables, "COMMITS")
+    assert "the commit table COMMITS has DURABILITY => ASYNC_WAL" in fact
+    assert "alter 'COMMITS', DURABILITY => 'SYNC_WAL'" in remedy
+    assert losing_entries([Descriptor("COMMITS", True, {}, (), {"F": {}}), tables[1]], "COMMITS") == ("", "")
 
 
 # -- settings that servers may not go by yet

@@ -73,10 +73,10 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     config = store.config
     there = store.descriptors()
     lacks = store.lacking(judged(config, there))
-    fact, remedy = unreadable(lacks)
-    hidden = [StoreError(fact, remedy)] if fact else []
-    if hidden and doubts is None:
-        raise hidden[0]
+    told = unreadable(lacks), losing_entries(there, config.omid.commit_table)
+    refusals = [StoreError(fact, remedy) for fact, remedy in told if fact]
+    if refusals and doubts is None:
+        raise refusals[0]
     denied = {lack.table: str(StoreError(*unwritable([lack]))) for lack in lacks if lack.right == "WRITE"}
     listed = [d for d in there if d.table not in config.own_tables]
     descriptors = [d for d in listed if not config.omid.is_foreign(d.table)]
@@ -98,11 +98,10 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
         entry = replace(entry, veto=consent.veto(d.attributes), denied=denied.get(d.table, ""))
         entries.append(replace(entry, shape=shape_of(d, entry.families)))
     entries = _newcomers_settled(store, entries, listing, recorded)
-    commits = losing_entries(there, config.omid.commit_table)
-    problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *beside, *commits]
+    problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *beside]
     if problems and doubts is None:
         raise UsageError("; ".join(problems))
-    (doubts if doubts is not None else []).extend([*map(str, hidden), *problems])
+    (doubts if doubts is not None else []).extend([*map(str, refusals), *problems])
     return entries
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from lowtide.history.compaction import last_compactions, still_there, to_record
 from lowtide.run.summary import TableReport
 from lowtide.store.records import Claim
+from lowtide.tables.inventory import Descriptor, is_phoenix
 from lowtide_spark.frames.kinds import FAMILY_TOMBSTONE, TOMBSTONE, TOMBSTONES
 from lowtide_spark.frames.omid import bytes_of, shadow_of
 from lowtide_spark.frames.store import Life, Written
@@ -22,11 +23,26 @@ IF_ANOTHER = (
     "What came back from an HBase snapshot of before that run needs nothing of it; a table that was only disabled and "
     "enabled: run the restore again"
 )
-#: Why a cell that was put may not be there.
-STILL_HIDDEN = (
-    "still hidden behind delete markers that the compaction kept (it may have been put off, or the markers are younger "
-    "than hbase.hstore.time.to.purge.deletes)"
-)
+
+
+def still_hidden(descriptor: Descriptor) -> str:
+    """Why cells that were put into the table may not be seen there, and what to do; to follow how many they are.
+
+    Phoenix's own compaction keeps what is younger than its lookback, and takes Omid's timestamps, which are
+    nanoseconds, for milliseconds to come (``CompactionScanner``). HBase's setting does as much.
+    """
+    table = descriptor.table
+    if is_phoenix(descriptor):
+        return (
+            "still hidden behind delete markers, which Phoenix keeps in its compactions. In HBase's shell: alter "
+            f"'{table}', CONFIGURATION => {{'phoenix.table.ttl.enabled' => 'false', 'phoenix.compaction.enabled' => "
+            "'false'}; then run the restore again"
+        )
+    return (
+        "still hidden behind delete markers that the compaction kept: it may have been put off, or a region server "
+        "keeps them by hbase.hstore.time.to.purge.deletes (above 0 for ever, where the oracle's clock is the world's). "
+        f"Major-compact {table} and run the restore again"
+    )
 
 
 def drop_delete_markers(run: Run, table: str, families: Sequence[str]) -> None:
@@ -39,8 +55,10 @@ def drop_delete_markers(run: Run, table: str, families: Sequence[str]) -> None:
     state.put_uncompacted(table, to_record(others, last_compactions(run.store.regions(table))))
 
 
-def put_back(run: Run, report: TableReport, families: Sequence[str], back: DataFrame, protection: Protection) -> bool:
-    """Put the cells back, step by step; whether all steps were taken.
+def put_back(
+    run: Run, report: TableReport, families: Sequence[str], back: DataFrame, protection: Protection, why: str
+) -> bool:
+    """Put the cells back, step by step; whether all steps were taken. *why*: as :func:`still_hidden` gives it.
 
     What is hidden is put only when all that hides it was acknowledged and is *seen* there: one tombstone that failed,
     or lies behind a delete marker itself, and readers would be shown what was deleted.
@@ -55,10 +73,7 @@ def put_back(run: Run, report: TableReport, families: Sequence[str], back: DataF
     if not first.isEmpty():
         hidden_still = live.compare(run, report.table, families, first).lacking
         if hidden_still:
-            report.problems.append(
-                f"{hidden_still} tombstones are put but {STILL_HIDDEN}, so what they hide is not put back; "
-                f"major-compact {report.table} and run the restore again"
-            )
+            report.problems.append(f"what {hidden_still} tombstones hide is not put back: these are put but {why}")
             return False
     refused = _put(run, report, back.where(hidden), protection)
     if refused:

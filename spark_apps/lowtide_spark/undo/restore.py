@@ -35,7 +35,7 @@ from lowtide_spark.run.context import Run
 from lowtide_spark.run.table_work import TableWork, failures_kept
 from lowtide_spark.undo import as_committed, judgement, live
 from lowtide_spark.undo.protection import Protection, protected
-from lowtide_spark.undo.putting_back import IF_ANOTHER, STILL_HIDDEN, drop_delete_markers, put_back
+from lowtide_spark.undo.putting_back import IF_ANOTHER, drop_delete_markers, put_back, still_hidden
 
 
 def restore(run: Run) -> None:
@@ -74,13 +74,13 @@ def _restore(run: Run, wanted: str) -> None:
                 work.report.problems.append(
                     f"{aside.elsewhere[table]}. Run the restore there too, or copy the folder here and run it again"
                 )
-            _check_table(table, there.get(table))
+            descriptor = _checked(table, there.get(table))
             if run.summary.execute:
                 run.store.check_consent(table)  # before it takes a hold, and compacts
             of_table = cells.where(F.col("table") == table)
             with protected(run, table) if run.summary.execute else nullcontext() as protection:
                 if number := aside.counts.get(table):
-                    _restore_table(run, work.report, few(of_table, number), protection)
+                    _restore_table(run, work.report, few(of_table, number), protection, still_hidden(descriptor))
     _name_nothing(run, wanted)
     as_committed.name_the_rest(run, overruled, chosen, there)
     run.phase("restore")
@@ -99,7 +99,7 @@ def _name_nothing(run: Run, wanted: str) -> None:
         )
 
 
-def _check_table(table: str, descriptor: Descriptor | None) -> None:
+def _checked(table: str, descriptor: Descriptor | None) -> Descriptor:
     """Refuse a table that is gone, and one with Omid's compactor, which would lose rows when a restore compacts."""
     if descriptor is None:
         msg = (
@@ -113,10 +113,11 @@ def _check_table(table: str, descriptor: Descriptor | None) -> None:
             "table, then run the restore again"
         )
         raise StoreError(msg)
+    return descriptor
 
 
-def _restore_table(run: Run, report: TableReport, cells: DataFrame, protection: Protection | None) -> None:
-    """Plan, and with *protection* act: make room, put in steps, read again."""
+def _restore_table(run: Run, report: TableReport, cells: DataFrame, protection: Protection | None, why: str) -> None:
+    """Plan, and with *protection* act: make room, put in steps, read again. *why*: of cells that are not seen then."""
     table = report.table
     cells = cells.withColumn("lone", F.col("kind") == kinds.SHADOW).dropDuplicates([*live.KEY])
     # Files say the same however often they are read: the figures are of what is kept.
@@ -136,11 +137,11 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, protection: 
         return
     report.counts.restored = 0  # none is, before it is seen
     drop_delete_markers(run, table, families)
-    whole = put_back(run, report, families, back, protection)
+    whole = put_back(run, report, families, back, protection, why)
     run.store.check_life(protection.life, IF_ANOTHER)
     report.counts.restored = planned
     proven = any(r.why is None and (r.committed or r.decided) for r in counted)
-    _check_outcome(run, report, families, back, mark, whole=whole, committed=proven)
+    _check_outcome(run, report, families, back, mark, committed=proven, why=why if whole else "")
 
 
 def _mark(run: Run, table: str) -> int:
@@ -170,17 +171,15 @@ def _report_plan(report: TableReport, counted: Sequence[Row], already: int, mark
 
 
 def _check_outcome(
-    run: Run, report: TableReport, families: Sequence[str], back: DataFrame, mark: int, *, whole: bool, committed: bool
+    run: Run, report: TableReport, families: Sequence[str], back: DataFrame, mark: int, *, committed: bool, why: str
 ) -> None:
-    """What was put is there, and none of it is seen that was not to be. *whole*: whether all of *back* was put;
-    *committed*: whether any of it was, or is by now.
+    """What was put is there, and none of it is seen that was not to be. *committed*: whether any of *back* was, or is
+    by now; *why*: of what is not there, where all of it was put.
     """
     there, _, hidden = live.compare(run, report.table, families, back, committed=committed)
     report.counts.restored -= hidden
-    if hidden and whole:
-        report.problems.append(
-            f"{hidden} cells are put but {STILL_HIDDEN}; major-compact {report.table} and run the restore again"
-        )
+    if hidden and why:
+        report.problems.append(f"{hidden} cells are put but {why}")
     # No orphan is: nobody reads what has no commit timestamp.
     visible = judgement.visible(back, there, mark).count() if committed else 0
     if visible:

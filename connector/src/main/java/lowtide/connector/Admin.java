@@ -37,6 +37,9 @@ public final class Admin {
     /** Where what tells the end tells the beginning too; of a small table it is soon there. */
     private static final long FIRST_POLL_MILLIS = 25;
     private static final long ASK_AGAIN_MILLIS = 10_000;
+    /** Said of a compaction after the milliseconds that it was given. */
+    private static final String NOT_DONE = " ms. Where it goes on, run again later; where HBase begins none"
+            + " (compaction_switch, in its shell), let it first.";
     /** In the place of a time: a region without files has nothing to compact. */
     static final long WITHOUT_FILES = Long.MAX_VALUE;
 
@@ -211,7 +214,7 @@ public final class Admin {
                 do {
                     if (millisSince(start) > timeoutMillis) {
                         throw new IOException("Major compaction of table " + table + " is not done after "
-                                + timeoutMillis + " ms. It goes on; wait longer, or run again later.");
+                                + timeoutMillis + NOT_DONE);
                     }
                     Pause.millis(pause, "waiting for a compaction");
                     pause = Math.min(2 * pause, POLL_MILLIS);
@@ -278,8 +281,7 @@ public final class Admin {
                 do {
                     if (millisSince(start) > timeoutMillis) {
                         throw new IOException("Major compaction of regions " + waiting + " of table " + table
-                                + " is not done after " + timeoutMillis
-                                + " ms. It goes on; wait longer, or run again later.");
+                                + " is not done after " + timeoutMillis + NOT_DONE);
                     }
                     Pause.millis(POLL_MILLIS, "waiting for a compaction");
                     // What was split or merged since it was listed HBase compacts by itself.
