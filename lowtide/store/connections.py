@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from queue import LifoQueue
 from typing import TYPE_CHECKING, Any
 
+from lowtide.errors import LowtideError
 from lowtide.store import kerberos
 from lowtide.store.kerberos import HandshakeError, RefusedError
 
@@ -116,9 +118,13 @@ def judged_login(thrift: Thrift, said: str) -> RefusedError | None:
 @cache
 def _pool_type() -> Any:
     import happybase
+    from thriftpy2.thrift import TException
+
+    # What a call ends in that was answered, and those after which happybase renews the connection.
+    ended = LowtideError, TException, OSError, GeneratorExit
 
     class Pool(happybase.ConnectionPool):  # type: ignore[misc]  # happybase has no types
-        """happybase's pool makes connections of its one kind; all else of it is taken over."""
+        """happybase's pool makes connections of its one kind."""
 
         def __init__(self, thrift: Thrift, size: int) -> None:
             self._lock = threading.Lock()
@@ -128,5 +134,19 @@ def _pool_type() -> Any:
                 self._queue.put(connection(thrift, autoconnect=False))
             with self.connection():  # a mistake in the settings shows at once
                 pass
+
+        @contextmanager
+        def connection(self, timeout: float | None = None) -> Iterator[Any]:
+            """As happybase gives it. Where something from outside breaks the block off, as a signal or a time limit
+            does, an answer may be under way, and would be taken for the next call's: that goes over another one.
+            """
+            with super().connection(timeout) as taken:
+                try:
+                    yield taken
+                except BaseException as error:
+                    if not isinstance(error, ended):
+                        taken.close()
+                        taken._refresh_thrift_client()
+                    raise
 
     return Pool
