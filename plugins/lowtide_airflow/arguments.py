@@ -73,14 +73,20 @@ class Run:
         return "execute" in self.params and not self.params["execute"]
 
 
-def check_conf(conf: Mapping[str, Any] | None, form: Collection[str]) -> None:
+def check_conf(conf: Mapping[str, Any] | None, form: Collection[str], params: Mapping[str, Any]) -> None:
     """Refuse a key of a run's *conf* that its DAG's *form* does not have, Airflow's own apart. Airflow lets any pass,
-    and the run would go by what the form says where nothing is given: all tables, for a misspelt ``tables``.
+    and the run would go by what the form says where nothing is given: all tables, for a misspelt ``tables``. And so it
+    would where the *params* that it gives the run are not those of its conf.
 
     Raises:
-        UsageError: names each such key, and the nearest that there is.
+        UsageError: names each such key, and the nearest that there is; or the setting by which conf does not count.
     """
-    unknown = [key for key in conf or {} if key not in (*form, *_AIRFLOWS) and not key.startswith(_AIRFLOWS_PREFIX)]
+    given = conf or {}
+    if passed_over := [key for key in given if key in form and params.get(key) != given[key]]:
+        fact = f"conf has {', '.join(passed_over)}, and Airflow goes by what the form says without it; nothing was done"
+        remedy = "Let conf count: dag_run_conf_overrides_params = True in the section [core] of Airflow's configuration"
+        raise UsageError(fact, remedy)
+    unknown = [key for key in given if key not in (*form, *_AIRFLOWS) and not key.startswith(_AIRFLOWS_PREFIX)]
     if not unknown:
         return
     near = {key: get_close_matches(key, form, n=1) for key in unknown}

@@ -29,7 +29,7 @@ def choose_tables(store: str, params: Mapping[str, Any], dag: Any, dag_run: Any)
     from lowtide_airflow import stores, tables
 
     try:
-        check_conf(dag_run.conf, dag.params)
+        check_conf(dag_run.conf, dag.params, params)
         most = number("batches", 300, least=1)
         sizes = tables.sizes(stores.store(store).load(), params["tables"] or [])
     except (UsageError, TableError) as error:

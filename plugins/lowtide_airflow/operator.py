@@ -109,7 +109,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         """Submit, wait, report."""
         try:
             if self.only_form:
-                arguments.check_conf(context["dag_run"].conf, context["dag"].params)
+                arguments.check_conf(context["dag_run"].conf, context["dag"].params, context["params"])
             run = arguments.Run.of(context)
             store = stores.store(self.store)
             self._prepare(store.load(), arguments.options(run, self.job))

@@ -70,7 +70,9 @@ def execute_param(does: str) -> Param:
     """The choice between a dry run and the real one; *does* completes "Ticked, the run ..."."""
     return switch_param(
         "Execute",
-        f"the run {does}. Not ticked, it is a dry run: it makes the same plan, shows its counts and changes nothing.",
+        f"the run {does}. Not ticked, it is a dry run: it makes the same plan, shows its counts and changes nothing. "
+        "Airflow sends a backfill's form only with 'Override parameters on existing runs' ticked: without that, what "
+        "is said here does not count, and each table does as it is configured to.",
     )
 
 

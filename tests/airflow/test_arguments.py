@@ -96,13 +96,22 @@ def test_a_backfill_refuses_another_interval() -> None:
 def test_a_key_that_the_form_does_not_have_is_refused(conf: dict[str, Any], said: str) -> None:
     """By name, with the nearest that there is: ignored, it would have the run act on every table."""
     with pytest.raises(UsageError, match=said + r".* can have tables, execute, full"):
-        arguments.check_conf(conf, FORM)
+        arguments.check_conf(conf, FORM, FORM | conf)
+
+
+def test_a_conf_that_does_not_count_is_refused() -> None:
+    """Where Airflow is set to go by the form's own values, a run for one table would be one of all of them."""
+    params = {"tables": [], "execute": None, "full": False}
+    with pytest.raises(
+        UsageError, match=r"conf has tables, and Airflow goes by .*dag_run_conf_overrides_params = True"
+    ):
+        arguments.check_conf({"tables": ["orders"], "full": False}, FORM, params)
 
 
 @pytest.mark.parametrize("conf", [None, {}, FORM, {"openlineage": {"parentRunId": "r"}, "airflow/x": 1, "full": True}])
 def test_keys_of_the_form_and_of_airflow_itself_pass(conf: dict[str, Any] | None) -> None:
     """Whatever Airflow adds to a run that a task triggered was not misspelt by anybody."""
-    arguments.check_conf(conf, FORM)
+    arguments.check_conf(conf, FORM, {**FORM, **(conf or {})})
 
 
 def test_a_run_that_an_asset_started_has_no_dates_and_needs_none() -> None:

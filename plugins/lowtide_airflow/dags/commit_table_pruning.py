@@ -10,7 +10,7 @@ thing several times.
 |---|---|---|
 | **scheduled** | {when} | if the `mode` of the commit table is `execute` in the configuration |
 | **by asset** | after each watermark collection that published | the same |
-| **backfill** | possible, of no use | the same, or as its form says |
+| **backfill** | possible, of no use | the same; or by its form, if sent |
 | **by hand** | | only with *Execute* ticked |
 
 The pool `{pool}` must have **one** slot.

@@ -10,7 +10,7 @@ hold. It never moves back. What goes is put aside first: `lowtide restore RUN` b
 | run | the mark as of | acts |
 |---|---|---|
 | **scheduled** | the end of its interval | on tables whose `history_mode` is `execute`; dry run on the others |
-| **backfill** | the end of each interval; behind the applied mark nothing changes | the same, or as its form says |
+| **backfill** | the end of each interval; behind the applied mark nothing changes | the same; or by its form, if sent |
 | **by hand** | *To* of the form, or the end of a specified data interval; neither: now | only with *Execute* ticked |
 
 With *Ask for approval* ticked, a run that is to act makes its plan first (`plan`) and waits, in `approve`, until a

@@ -7,7 +7,7 @@ cell they lack, invalidates and deletes what no commit proves, and records per k
 | run | works on | acts |
 |---|---|---|
 | **scheduled** | every table, from its regions' watermarks to the interval's end | tables whose `mode` is `execute` |
-| **backfill** | every table, each run its own interval; cleaned ones join up | the same, or as its form says |
+| **backfill** | every table, each run its own interval; cleaned ones join up | the same; or by its form, if sent |
 | **by hand** | the form's tables and interval; empty: all, up to the low watermark | only with *Execute* ticked |
 
 By hand, a data interval that was specified counts where From and To are empty. Nothing above the oracle's low

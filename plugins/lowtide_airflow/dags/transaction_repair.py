@@ -7,7 +7,7 @@ over. It runs {when}.
 | run | works on | acts |
 |---|---|---|
 | **scheduled** | what began before its interval's end, older than the grace | where the ledger's `mode` is `execute` |
-| **backfill** | each run what began in its own interval | the same, or as its form says |
+| **backfill** | each run what began in its own interval | the same; or by its form, if sent |
 | **by hand** | the form's interval; empty: from the settled mark to the grace | only with *Execute* ticked |
 
 By hand, a data interval that was specified counts where From and To are empty.
