@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import lowtide_airflow.required.spark  # noqa: F401 - before Airflow's names, which a wrong one may lack
 
 # isort: split
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import (
@@ -104,6 +105,8 @@ class LowtideSparkOperator(SparkSubmitOperator):
         self.plans = plans
         self.only_form = only_form
         self._shares_sideline = True
+        #: Where the job goes, by which all was judged.
+        self._master = ""
 
     def execute(self, context: Context) -> None:
         """Submit, wait, report."""
@@ -147,6 +150,22 @@ class LowtideSparkOperator(SparkSubmitOperator):
                 self.log.warning("the driver does not end; it is killed")
         super().on_kill()
 
+    def _get_hook(self) -> SparkSubmitHook:
+        """The provider's, which looks the connection up for itself, and goes to YARN where it cannot read it just then.
+
+        Raises:
+            AirflowException: it would go elsewhere than all was judged for; a retry looks anew.
+        """
+        hook = super()._get_hook()
+        asked = hook._connection["master"]
+        if asked != self._master:
+            msg = (
+                f"the connection {self._conn_id} led to {self._master or 'no master'} and, when Airflow looked it up "
+                f"again, to {asked}; nothing was submitted. Either it was changed just now, or could not be read"
+            )
+            raise AirflowException(msg)
+        return hook
+
     def _prepare(self, config: Config, options: Sequence[str] = ()) -> None:
         self.application = self.application or str(submit.application(self.job))
         os.environ |= submit.hadoop_environment(config)
@@ -160,6 +179,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         except AirflowNotFoundException:
             self.log.info("no connection %s: spark.master of the configuration, %s", self._conn_id, master)
             os.environ[f"AIRFLOW_CONN_{self._conn_id.upper()}"] = json.dumps({"conn_type": "spark", "host": master})
+        self._master = master
         given = {name: str(value) for name, value in (self.conf or {}).items()}
         submit.check_conf(given, "conf of the task")
         known = submit.job_conf(config, master, options)

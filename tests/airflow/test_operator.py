@@ -22,6 +22,7 @@ from lowtide_airflow import approved
 from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
 from test_arguments import DAY, FORM, context
 
+from lowtide.config import Config
 from lowtide.run.summary import Counts, Summary, TableReport
 
 DONE = Asset("done")
@@ -74,6 +75,21 @@ class Ran:
 
     def _after(self, name: str) -> str:
         return self.arguments[self.arguments.index(name) + 1]
+
+
+def test_a_connection_that_leads_elsewhere_when_it_is_submitted_is_not_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The provider looks it up again, and takes YARN where it cannot be read in that moment: all was judged for another
+    master.
+    """
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_LOWTIDE", json.dumps(SPARK))
+    operator = LowtideSparkOperator(task_id="clean", job="orphan_cleanup")
+    operator._prepare(Config())
+    assert operator._get_hook()._connection["master"] == SPARK["host"]
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_LOWTIDE")
+    with pytest.raises(AirflowException, match=r"led to local\[1\] and, .* to yarn; nothing was submitted"):
+        operator._get_hook()
 
 
 def test_a_job_works_on_the_store_of_its_dag(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
