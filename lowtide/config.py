@@ -470,8 +470,8 @@ class Ledger(_Section):
 class TableDefaults(_Section):
     """Settings of a table; ``defaults`` holds those of every table not named under ``tables``."""
 
-    #: What scheduled and backfilled runs do. Of the commit table: whether they prune; of the ledger's transactions:
-    #: whether they repair.
+    #: What scheduled and backfilled runs do, and whatever runs ``--as-configured``. Of the commit table: whether they
+    #: prune; of the ledger's transactions: whether they repair. A run that is told to ``--execute`` acts all the same.
     mode: Mode = Mode.DRY_RUN
     #: ``transactional`` or ``plain`` for tables whose marks do not say; null: as their marks say. ``plain`` is refused
     #: for a table that bears a mark, or was transactional when ``watermark_collection`` listed it last.

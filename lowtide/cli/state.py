@@ -44,7 +44,8 @@ def state_reset(
     with opened(loaded) as state:
         _check_reset(loaded, state, same_oracle=same_oracle)
         _pruned(loaded, state, same_oracle=same_oracle)
-    ask(f"Forget every recorded watermark in {loaded.state.table}?", yes=yes)
+    and_proofs = "" if same_oracle else ", and have what was journaled before prove nothing any more"
+    ask(f"Forget every recorded watermark in {loaded.state.table}{and_proofs}?", yes=yes)
     with opened(loaded) as state:
         skipped = _check_reset(loaded, state, same_oracle=same_oracle)
         if same_oracle and not state.exists():

@@ -45,8 +45,9 @@ def low_watermark(reading: Reading, config: Config) -> Iterator[Finding]:
             + ("" if reading.low_watermark == lowest else f", though it stands at {reading.low_watermark} now"),
             "Give the oracle a timestamp store that lasts, make sure that every transaction of before is over, then "
             "forget the records; that is refused, with what is to be done, as long as the oracle gives numbers a "
-            "second time. If only the commit table came back, from an HBase snapshot, the oracle has forgotten "
-            "nothing: start it again, then lowtide state reset --same-oracle",
+            "second time, and the journal of before proves nothing any more. If only the commit table came back, from "
+            "an HBase snapshot, or another oracle took over just now, nothing is forgotten: start it again, then "
+            "lowtide state reset --same-oracle",
             ("lowtide state reset",),
         )
     elif (

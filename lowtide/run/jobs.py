@@ -9,7 +9,7 @@ JOBS = {
     "orphan_cleanup": "Heal committed cells, delete those of transactions that never committed, record what is clean.",
     "watermark_collection": "Compute every region's watermark, and the prune bound.",
     "commit_table_pruning": "Prune commit entries that the prune bound has passed for longer than the grace.",
-    "history_gc": "Remove versions that no read point needs any more.",
+    "history_gc": "Remove versions replaced longer ago than history_max_age; older read points are refused then.",
     "sideline_restore": "Put back what a run removed: lowtide restore RUN.",
     "journal_replay": "Put pruned entries back into the commit table: lowtide journal replay.",
     "transaction_repair": "Finish or drop the ledger's transactions that did not end.",

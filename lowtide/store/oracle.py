@@ -55,9 +55,12 @@ class OracleRows(Rows):
         again = "" if went == current else f", and has come to {current} again"
         msg = (
             f"the low watermark has gone back from {recorded.low_watermark} to {went}{again}: the oracle was made "
-            "anew or has forgotten its timestamps (an in-memory timestamp store does at a restart) or this is another "
-            "oracle; no recorded watermark can be trusted. Configure a persistent timestamp store, make sure that "
-            "every transaction of before is over, then run: lowtide state reset"
+            "anew or has forgotten its timestamps (an in-memory timestamp store does at a restart), or another took "
+            "over from it, or this is another store's; no recorded watermark can be trusted. See which it is "
+            "(lowtide check, and low-watermark-back in docs/operating.md). Where another took over: start that one "
+            "again, then lowtide state reset --same-oracle. Only where timestamps are given a second time: configure a "
+            "timestamp store that lasts, make sure that every transaction of before is over, then lowtide state reset, "
+            "after which the journal of before proves nothing any more"
         )
         raise WatermarkError(msg)
 
