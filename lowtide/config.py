@@ -383,7 +383,8 @@ class Budget(_Section):
 
     #: Cells that may go.
     rows: PositiveInt = 10_000_000
-    #: Share of the cells examined.
+    #: Share of the cells examined, shadow cells among them. Of ``history_gc`` it counts versions, each of which goes
+    #: with its shadow cell: those are never more than half, so that a smaller share is needed to stop one.
     share: float = Field(0.5, gt=0, le=1)
     #: Up to this many deletions the share is not checked: small tables have large shares.
     always: NonNegativeInt = 10_000

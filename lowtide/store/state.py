@@ -38,6 +38,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from lowtide.history.mark import at_most
 from lowtide.store.bounds import BoundRows
 from lowtide.store.commit_counts import CommitCountRows
 from lowtide.store.facts import FactRows
@@ -111,10 +112,13 @@ class StateStore(
         return max((history.applied for history in self.histories()), default=0)
 
     def confirm(self, table: str) -> None:
-        """Remember that the transactions of *table* are this oracle's; first, as its mark, :meth:`mark_of_any`: it is
-        a table like any other then.
+        """Remember that the transactions of *table* are this oracle's; first, as its mark, :meth:`mark_of_any`, as far
+        as holds on it allow, which were refused below the one of then: it is a table like any other then.
         """
-        self.raise_mark(table, self.mark_of_any(table), "lowtide confirm")
+        holds = self.holds(table)
+        now = self.server_time() if holds else None
+        held = [at_most(hold.timestamp) for hold in holds if now and hold.counts(now)]
+        self.raise_mark(table, min([self.mark_of_any(table), *held]), "lowtide confirm")
         super().confirm(table)
 
     def record_cluster(self) -> None:

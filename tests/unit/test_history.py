@@ -792,3 +792,17 @@ def test_a_table_with_omids_compactor_is_not_compacted_for_a_restore() -> None:
     with pytest.raises(TableError, match="orders is not in HBase any more"):
         restore._checked("orders", None)
     restore._checked("orders", replace(loaded, coprocessors=()))
+
+
+def test_a_table_that_is_confirmed_gets_no_mark_past_a_hold(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets the greatest that was applied to any; a hold on it promised every read point from its own on, and counts
+    as long as it lasts.
+    """
+    monkeypatch.setattr(store, "server_time", lambda: NOW)
+    store.raise_mark("other", 899, "run1")
+    store.add_hold(Hold("h", "orders", 500, "ann", "a report", NOW, NOW + timedelta(hours=1)))
+    store.confirm("orders")
+    assert store.history("orders").applied == 499
+    store.add_hold(Hold("h", "copy", 500, "ann", "a report", NOW - timedelta(days=2), NOW - timedelta(days=1)))
+    store.confirm("copy")
+    assert store.history("copy").applied == 899
