@@ -33,7 +33,7 @@ must not be done: a fact that was not recorded, a hold that was not taken would 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -111,14 +111,20 @@ class StateStore(
             return 0
         return max((history.applied for history in self.histories()), default=0)
 
+    def raise_mark_up_to_holds(self, table: str, mark: int, run: str, now: Callable[[], datetime]) -> None:
+        """Apply *mark*, as far as the holds on *table* allow that count *now*, which is asked only where there are
+        any; nothing happens where a higher one holds.
+        """
+        if holds := self.holds(table):
+            at = now()
+            mark = min([mark, *(at_most(hold.timestamp) for hold in holds if hold.counts(at))])
+        self.raise_mark(table, mark, run)
+
     def confirm(self, table: str) -> None:
         """Remember that the transactions of *table* are this oracle's; first, as its mark, :meth:`mark_of_any`, as far
         as holds on it allow, which were refused below the one of then: it is a table like any other then.
         """
-        holds = self.holds(table)
-        now = self.server_time() if holds else None
-        held = [at_most(hold.timestamp) for hold in holds if now and hold.counts(now)]
-        self.raise_mark(table, min([self.mark_of_any(table), *held]), "lowtide confirm")
+        self.raise_mark_up_to_holds(table, self.mark_of_any(table), "lowtide confirm", self.server_time)
         super().confirm(table)
 
     def record_cluster(self) -> None:

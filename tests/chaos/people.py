@@ -109,10 +109,7 @@ class People:
         """What no proof decides in tables that came back: of each transaction that is over and never committed, so;
         and of those that committed and of which nothing in the store need tell.
         """
-        history, watermark = self._judge.history, self._lab.omid.watermark()
-        own = [raw for table, raw in self._tables.raw().items() if table in self._tables.there]
-        bare = {start_of(key[3]) for raw in own for key in unproved(standing(raw))}
-        over = sorted(start for start in bare & history.ended if start <= watermark and start not in self._in_flight)
+        history, over = self._judge.history, self._unproved_and_over(self._tables.there)
         never = [start for start in over if start not in history.commits]
         if never:
             self._lab.resolve_aborted(never)
@@ -124,10 +121,15 @@ class People:
 
     def _meet(self, step: Say) -> str:
         """Readers of Omid's mark a transaction of an earlier oracle's time of which they find a cell and no proof."""
-        history, watermark = self._judge.history, self._lab.omid.watermark()
-        bare = {start_of(key[3]) for key in unproved(standing(self._tables.raw()[step.table]))}
-        over = sorted(start for start in bare & history.ended if start <= watermark and start not in self._in_flight)
+        over = self._unproved_and_over({step.table})
         return f"{sum(self._lab.omid.invalidate(start) for start in over)} are marked"
+
+    def _unproved_and_over(self, tables: Collection[str]) -> list[int]:
+        """The transactions that are over, and have a cell in these tables that lacks its shadow cell."""
+        history, watermark = self._judge.history, self._lab.omid.watermark()
+        own = [raw for table, raw in self._tables.raw().items() if table in tables]
+        bare = {start_of(key[3]) for raw in own for key in unproved(standing(raw))}
+        return sorted(start for start in bare & history.ended if start <= watermark and start not in self._in_flight)
 
     def _reset(self, step: Say) -> None:
         self._lab.reset()

@@ -19,19 +19,15 @@ from thriftpy2.transport import TBufferedTransportFactory, TServerSocket
 
 from lowtide.config import Thrift
 from lowtide.errors import UsageError
+from lowtide.lab.waiting import reached
 from lowtide.store.connections import pool
 
 
 class Gateway:
     """As much of one as tells a row by its own name, the row *late* when half a second is over."""
 
-    def __init__(self) -> None:
-        #: Tables that were asked for, and how often.
-        self.asked: list[bytes] = []
-
     def getRowsWithColumns(self, _: bytes, rows: list[bytes], *__: object) -> list[TRowResult]:  # noqa: N802
         """Thrift's."""
-        self.asked += rows
         if rows == [b"late"]:
             time.sleep(0.5)
         return [TRowResult(row=row, columns={b"f:q": TCell(row, 1)}) for row in rows]
@@ -50,13 +46,14 @@ def port() -> Iterator[int]:
         daemon=True,
     )
     threading.Thread(target=server.serve, daemon=True).start()
-    until = time.monotonic() + 10
-    while time.monotonic() < until:
-        with socket.socket() as tried:
-            if not tried.connect_ex(("127.0.0.1", chosen)):
-                break
+    assert reached(lambda: _listens(chosen), 10, pause=0.01)
     yield chosen
     server.close()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return not tried.connect_ex(("127.0.0.1", port))
 
 
 class BrokenOff(BaseException):

@@ -226,8 +226,7 @@ def _list(run: Run, inventory: Sequence[Entry]) -> None:
     greatest = max((history.applied for history in state.histories()), default=0)
     for entry in inventory:
         if entry.kind is Kind.TRANSACTIONAL and entry.mark == "configuration" and entry.table not in known:
-            held = (at_most(h.timestamp) for h in state.holds(entry.table) if h.counts(run.request.now))
-            state.raise_mark(entry.table, min([greatest, *held]), run.request.run)
+            state.raise_mark_up_to_holds(entry.table, greatest, run.request.run, lambda: run.request.now)
     state.put_inventory(inventory, run.summary.low_watermark, millis(run.request.now))
 
 
