@@ -23,7 +23,7 @@ from lowtide.report.scans import uncleaned_regions
 from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
 
-pytestmark = pytest.mark.usefixtures("swept")
+pytestmark = pytest.mark.usefixtures("swept", "no_snapshots")
 Job = Callable[..., Outcome]
 ROWS = (b"a", b"z")
 #: Read points of any age may be given up.
