@@ -38,6 +38,10 @@ __all__ = [
 ]
 
 
+#: What to do about a table that nobody knows: on a new store nothing of Lowtide lists any.
+NAMES_OF_TABLES = "`list` in HBase's shell names its tables (NAMESPACE:TABLE; case counts)"
+
+
 class LowtideError(Exception):
     """Base of all errors that are meant for people; ``exit_code`` is what a program ends with.
 

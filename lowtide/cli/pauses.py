@@ -14,7 +14,7 @@ from lowtide.cli.by_hand import keep
 from lowtide.cli.configuration import configured, configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
 from lowtide.cli.output import Output, OutputStyle, answer
-from lowtide.errors import TableError, UsageError
+from lowtide.errors import NAMES_OF_TABLES, TableError, UsageError
 from lowtide.run.summary import myself
 from lowtide.store.state import StateStore, opened
 from lowtide.tables.consent import Pause, check_pause
@@ -106,7 +106,7 @@ def _print(pauses: Sequence[Pause], now: datetime) -> None:
 def _check_table(state: StateStore, table: str | None) -> None:
     """A misspelt name would pause nothing, in silence."""
     if table is not None and not state.has_table(table):
-        msg = f"unknown table {table}: it is not in HBase; `lowtide status` lists those that are known"
+        msg = f"unknown table {table}: it is not in HBase; {NAMES_OF_TABLES}"
         raise TableError(msg)
 
 

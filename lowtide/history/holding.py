@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lowtide.config import State
-from lowtide.errors import GatewayError, HistoryError, LowtideError, StoreError, TableError, UsageError
+from lowtide.errors import NAMES_OF_TABLES, GatewayError, HistoryError, LowtideError, StoreError, TableError, UsageError
 from lowtide.history.mark import Hold, check_hold
 from lowtide.run import tokens
 from lowtide.run.summary import myself
@@ -295,7 +295,7 @@ def _check_elsewhere(state: StateStore, held: Hold) -> None:
 
 def _check_table(config: Config, state: StateStore, table: str) -> None:
     if not state.has_table(table):
-        msg = f"unknown table {table}: it is not in HBase, so there is no history to hold"
+        msg = f"unknown table {table}: it is not in HBase, so there is no history to hold; {NAMES_OF_TABLES}"
         raise TableError(msg)
     plain = {e.table for e in state.inventory() if e.kind is Kind.PLAIN}
     if table in config.own_tables | plain:

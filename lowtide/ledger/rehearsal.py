@@ -122,5 +122,4 @@ class _Imagined:
         if isinstance(write, Remove):
             self._laid[place] = None
         else:
-            cells = {write.column: write.value} if isinstance(write, CheckAndPut) else write.cells
-            self._laid[place] = {**(self._laid.get(place) or {}), **cells}
+            self._laid[place] = {**(self._laid.get(place) or {}), **write.cells}

@@ -8,7 +8,9 @@ number of them, stopped and resumed at will, come to one outcome:
   and of
   ``decision``, put if absent too. So two actors write the same values to the same cells, in whatever order.
 - A state moves by check-and-put from the state before it, after the other columns of its row are there. A late step is
-  refused, and its actor reads again.
+  refused, and its actor reads again. Where a store puts several cells by one check (*at once*), what has to be there
+  before a state comes with it: no state before the first one; none but ``initial`` where nothing is decided; no record
+  where there is no ``id`` of it.
 - Number n is decided when number n-1 is, which whoever needs it brings about. The sender's earlier debits are known
   then, and finished credits only ever grow: what is decided to run can be paid, whatever happens at the same time.
 - The index entry is put before the claim and removed after the end: while a claimed transaction has not ended, it has
@@ -18,7 +20,7 @@ number of them, stopped and resumed at will, come to one outcome:
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any, TypeVar
 
@@ -49,6 +51,7 @@ _MOST_STEPS = 100
 #: How often a changing balance is read before that is an error.
 _MOST_READS = 20
 _NO_NAMES: Mapping[str, str] = {}
+_NO_CELLS: Mapping[str, str] = {}
 #: Records of a user that are read at once: some users have millions.
 RECORDS_A_PAGE = 1000
 
@@ -85,13 +88,21 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class CheckAndPut:
-    """One cell, if it still is *expected* (None: absent). Answer: whether it was."""
+    """One cell, if it still is *expected* (None: absent), and cells *along* with it, which no Thrift gateway can do.
+    Answer: whether it was.
+    """
 
     table: Table
     row: str
     column: str
     expected: str | None
     value: str
+    along: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """All that is put."""
+        return {self.column: self.value, **self.along}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +133,8 @@ class Need(Enum):
 class Observed:
     """What an actor knows of a transaction: rows as it read them, with its own writes laid upon them.
 
-    *debit*, *credit*: None where not read. *closed*: its index entry is removed.
+    *debit*, *credit*: None where not read; {} also where there can be none, and each is put only if there is none.
+    *closed*: its index entry is removed.
     """
 
     id: str
@@ -135,9 +147,11 @@ class Observed:
         """What is known once *write* was acknowledged."""
         if isinstance(write, Remove):
             return replace(self, closed=True)
-        cells = {write.column: write.value} if isinstance(write, CheckAndPut) else dict(write.cells)
+        cells = dict(write.cells)
         if write.table is Table.TRANSACTIONS:
-            return replace(self, row={**self.row, **cells})
+            # Before the state that came with the decision nobody writes records.
+            decided: Any = {"debit": {}, "credit": {}} if "decision" in cells and "state" in cells else {}
+            return replace(self, row={**self.row, **cells}, **decided)
         transaction = parse_transaction(self.id, self.row)
         if write.row == transaction.debit.row:
             return replace(self, debit={**(self.debit or {}), **cells} if self.debit is not None else None)
@@ -153,29 +167,32 @@ class Outcome:
     reason: str = ""
 
 
-def advance(observed: Observed) -> Write | Need | None:
+def advance(observed: Observed, at_once: bool = False) -> Write | Need | None:
     """The next write of a transaction, what must be read to name it, or None: it is over and its index entry removed.
+
+    Args:
+        at_once: the store puts several cells of a row by one check.
 
     Raises:
         ContradictionError: its rows are such as no client leaves them.
     """
     transaction = parse_transaction(observed.id, observed.row)
     if transaction.state is None:
-        if not transaction.complete:
-            return Put(Table.TRANSACTIONS, observed.id, transaction.cells)
-        return _state(observed.id, None, State.INITIAL)
+        if transaction.complete or at_once:
+            return _state(observed.id, None, State.INITIAL, {} if transaction.complete else transaction.cells)
+        return Put(Table.TRANSACTIONS, observed.id, transaction.cells)
     if transaction.state is State.INITIAL:
         if transaction.decision is None:
             return Need.DECISION
         return _state(observed.id, State.INITIAL, State.IN_PROGRESS if transaction.decision.runs else State.DROPPED)
     if transaction.state is State.IN_PROGRESS:
-        return _in_progress(transaction, observed)
+        return _in_progress(transaction, observed, at_once)
     if transaction.state is State.COMMITTED:
         return _committed(transaction, observed)
     return None if observed.closed else Remove(Table.OPEN, transaction.entry.row)
 
 
-def _in_progress(transaction: Transaction, observed: Observed) -> Write | Need:
+def _in_progress(transaction: Transaction, observed: Observed, at_once: bool) -> Write | Need:
     if observed.debit is None or observed.credit is None:
         return Need.RECORDS
     for record, cells in ((transaction.debit, observed.debit), (transaction.credit, observed.credit)):
@@ -184,6 +201,10 @@ def _in_progress(transaction: Transaction, observed: Observed) -> Write | Need:
             msg = f"record {record.row} is finished, its transaction only in progress"
             raise ContradictionError(msg)
         if state is None:
+            if at_once and not cells:
+                # By its id, which whoever puts any of it puts: another's half of it is read before it is written over.
+                along = {**record.cells, "state": RecordState.PENDING.value}
+                return CheckAndPut(Table.RECORDS, record.row, "id", None, along.pop("id"), along)
             if not record.complete(cells):
                 return Put(Table.RECORDS, record.row, record.cells)
             return CheckAndPut(Table.RECORDS, record.row, "state", None, RecordState.PENDING)
@@ -202,18 +223,18 @@ def _committed(transaction: Transaction, observed: Observed) -> Write:
     return _state(observed.id, State.COMMITTED, State.FINISHED)
 
 
-def _state(id: str, before: State | None, after: State) -> CheckAndPut:
-    return CheckAndPut(Table.TRANSACTIONS, id, "state", before, after)
+def _state(id: str, before: State | None, after: State, along: Mapping[str, str] = _NO_CELLS) -> CheckAndPut:
+    return CheckAndPut(Table.TRANSACTIONS, id, "state", before, after, along)
 
 
 # -- one transaction
 
 
-def drive(observed: Observed, issuer: str, until_decided: bool = False) -> Program[Transaction]:
+def drive(observed: Observed, issuer: str, until_decided: bool = False, at_once: bool = False) -> Program[Transaction]:
     """Bring a claimed transaction to its end, or only to its decision; the transaction as it stands then.
 
     In state ``committed`` a record is known unread to be pending: *observed* may leave it out, and then it counts as
-    finished once the check-and-put was acknowledged.
+    finished once the check-and-put was acknowledged. *at_once*: see :func:`advance`.
 
     Raises:
         ContradictionError: its rows, or those of the sender's earlier transactions, are such as no client leaves them.
@@ -222,15 +243,19 @@ def drive(observed: Observed, issuer: str, until_decided: bool = False) -> Progr
     for _ in range(_MOST_STEPS):
         if until_decided and observed.row.get("decision") is not None:
             return parse_transaction(observed.id, observed.row)
-        step = advance(observed)
+        step = advance(observed, at_once)
         if step is None:
             return parse_transaction(observed.id, observed.row)
         if step is Need.RECORDS:
             observed = yield from with_records(observed)
         elif step is Need.DECISION:
-            decision = yield from decide(parse_transaction(observed.id, observed.row), issuer)
+            decision = yield from decide(parse_transaction(observed.id, observed.row), issuer, at_once)
+            # Undecided, it still is in the state that was read: only a decision moves it on. HBase stamps what it puts
+            # by the cell that it checks, so by a server whose clock is behind the state may stay hidden beneath the one
+            # before. Where it runs, the next check of the state says so; after a drop only its index entry would go.
+            along = {"state": State.IN_PROGRESS.value} if at_once and decision.runs else {}
             observed = yield from _written(
-                observed, CheckAndPut(Table.TRANSACTIONS, observed.id, "decision", None, decision.encode())
+                observed, CheckAndPut(Table.TRANSACTIONS, observed.id, "decision", None, decision.encode(), along)
             )
         else:
             observed = yield from _written(observed, step)
@@ -276,9 +301,9 @@ def with_records(observed: Observed) -> Program[Observed]:
             return replace(observed, row=row, debit=debit, credit=credit)
 
 
-def repair(entry: Entry, issuer: str) -> Program[Outcome | None]:
+def repair(entry: Entry, issuer: str, at_once: bool = False) -> Program[Outcome | None]:
     """Bring the transaction of an index entry to its end; None: its number was never claimed for this entry, which is
-    removed.
+    removed. *at_once*: see :func:`advance`.
 
     Raises:
         ContradictionError: see :func:`drive`; the entry stays.
@@ -287,7 +312,7 @@ def repair(entry: Entry, issuer: str) -> Program[Outcome | None]:
     if not row or ("request" in row and parse_transaction(entry.id, row).entry != entry):
         yield Remove(Table.OPEN, entry.row)
         return None
-    return outcome((yield from drive(Observed(entry.id, row), issuer)))
+    return outcome((yield from drive(Observed(entry.id, row), issuer, at_once=at_once)))
 
 
 def outcome(transaction: Transaction) -> Outcome:
@@ -298,10 +323,10 @@ def outcome(transaction: Transaction) -> Outcome:
 # -- whether it can run
 
 
-def decide(transaction: Transaction, issuer: str) -> Program[Decision]:
+def decide(transaction: Transaction, issuer: str, at_once: bool = False) -> Program[Decision]:
     """Whether an undecided transaction can run. Decides the sender's earlier ones first, where nobody has."""
     request = transaction.request
-    spent, credited = yield from _basis(transaction, issuer)
+    spent, credited = yield from _basis(transaction, issuer, at_once)
     unknown = yield from _unknown_users(request.sender, request.recipient)
     if unknown:
         return Decision(f"unknown user {', '.join(unknown)}", spent, credited)
@@ -312,7 +337,7 @@ def decide(transaction: Transaction, issuer: str) -> Program[Decision]:
     return Decision("", spent, credited)
 
 
-def _basis(transaction: Transaction, issuer: str) -> Program[tuple[int, int]]:
+def _basis(transaction: Transaction, issuer: str, at_once: bool) -> Program[tuple[int, int]]:
     """What the sender spent before, and credits known to be finished."""
     sender, before = transaction.request.sender, None
     undecided: list[Observed] = []
@@ -328,7 +353,7 @@ def _basis(transaction: Transaction, issuer: str) -> Program[tuple[int, int]]:
             break
         undecided.append(Observed(id, row))
     for observed in reversed(undecided):
-        before = yield from drive(observed, issuer, until_decided=True)
+        before = yield from drive(observed, issuer, until_decided=True, at_once=at_once)
     if before is None or before.decision is None:
         return 0, 0
     return before.spent, before.decision.credited

@@ -39,9 +39,9 @@ class Moment(Enum):
 Hook = Callable[[Write, Moment], None]
 
 #: Answers operations that are asked at the same time: each with its answer, or the exception, in the order asked. It
-#: takes no scans. It may repeat a check that had no answer, as the gateway may too, and then says "refused" of one that
-#: held. So it is for programs that read again after a refusal, before they conclude anything from it: all but the one
-#: that adds a user.
+#: takes no scans, and puts several cells by one check, which :class:`Tables` does not. It may repeat a check that had
+#: no answer, as the gateway may too, and then says "refused" of one that held. So it is for programs that read again
+#: after a refusal, before they conclude anything from it: all but the one that adds a user.
 AtOnce = Callable[[Sequence[Read | Write]], list[Any]]
 
 
@@ -158,6 +158,11 @@ class Tables:
     def _write(self, operation: Write) -> Any:
         row = key_bytes(operation.row)
         if isinstance(operation, CheckAndPut):
+            if operation.along:
+                msg = (
+                    f"a check of {row!r} is to put {', '.join(operation.cells)}: the Thrift gateway puts one cell by it"
+                )
+                raise ValueError(msg)
             column = _PREFIX + operation.column.encode()
             expected = None if operation.expected is None else operation.expected.encode()
             put = (column, operation.value.encode())

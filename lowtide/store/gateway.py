@@ -341,5 +341,8 @@ def parse_low_watermark(value: bytes | None, table: str) -> int:
     try:
         return decode_long(value)
     except ValueError as error:
-        msg = f"the low watermark in {table} is malformed: {error}"
+        msg = (
+            f"the low watermark in {table} is malformed ({error}): another program wrote it, or omid.commit_table "
+            "or omid.watermark_family is another's; nothing is judged by it; restart the oracle, which writes it anew"
+        )
         raise WatermarkError(msg) from error

@@ -242,4 +242,4 @@ class Driver:
 def _never_done(table: str) -> list[Any]:
     """A write that HBase asks the user's rights for and never does: no cell has the value it is checked against."""
     value = secrets.token_hex(16)
-    return ["check", table, records.NOBODYS_ROW.decode(), "lowtide-check", value, value]
+    return ["check", table, records.NOBODYS_ROW.decode(), "lowtide-check", value, {"lowtide-check": value}]

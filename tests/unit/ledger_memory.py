@@ -40,10 +40,10 @@ class Memory:
                 return [(row, dict(table[row])) for row in found[:limit]]
             case Put(row=row, cells=cells):
                 table.setdefault(row, {}).update(cells)
-            case CheckAndPut(row=row, column=column, expected=expected, value=value):
+            case CheckAndPut(row=row, column=column, expected=expected):
                 if table.get(row, {}).get(column) != expected:
                     return False
-                table.setdefault(row, {})[column] = str(value)
+                table.setdefault(row, {}).update({name: str(value) for name, value in operation.cells.items()})
                 return True
             case Remove(row=row):
                 table.pop(row, None)
@@ -52,10 +52,10 @@ class Memory:
     def entries(self) -> list[Entry]:
         return [Entry.parse(row) for row in sorted(self.rows[Table.OPEN])]
 
-    def repair_all(self, times: int = 2) -> list[Outcome | None]:
+    def repair_all(self, times: int = 2, at_once: bool = False) -> list[Outcome | None]:
         done = []
         for _ in range(times):
-            done += [steps.run(steps.repair(entry, ISSUER), self) for entry in self.entries()]
+            done += [steps.run(steps.repair(entry, ISSUER, at_once), self) for entry in self.entries()]
         return done
 
     def balances(self) -> dict[str, int]:

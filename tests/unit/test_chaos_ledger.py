@@ -94,10 +94,10 @@ class Memory:
                 low, high = (stop, start) if reverse else (start, stop)
                 found = sorted((row for row in table if low <= row <= high), reverse=reverse)
                 return [(row, dict(table[row])) for row in found][:limit]
-            case steps.CheckAndPut(_, row, column, expected, value):
+            case steps.CheckAndPut(_, row, column, expected):
                 if table.get(row, {}).get(column) != expected:
                     return False
-                table.setdefault(row, {})[column] = value
+                table.setdefault(row, {}).update(operation.cells)
                 return True
             case steps.Put(_, row, cells):
                 table.setdefault(row, {}).update(cells)
@@ -393,7 +393,7 @@ class InMemory:
 
     def _of(self, entry: str) -> tuple[str, Any]:
         self.bank.judge.begins(entry)
-        return entry, steps.repair(Entry.parse(entry), ISSUER)
+        return entry, steps.repair(Entry.parse(entry), ISSUER, at_once=self.chance.random() < 0.5)
 
     def repair(self, name: str, program: Any, answer: Any = None, most: int = 1000) -> None:
         """So many steps of a repair; it stands still where it is not over."""

@@ -52,7 +52,7 @@ class MemoryNode(Node):
 
 def repair_all(node: MemoryNode, entries: Sequence[Entry], window: int = 500) -> dict[str, Any]:
     def program(entry: Entry) -> Program[Outcome | None]:
-        return steps.repair(entry, ISSUER)
+        return steps.repair(entry, ISSUER, at_once=True)
 
     def name(entry: Entry) -> str:
         return f"repair of {entry.id}"
@@ -93,7 +93,7 @@ def test_programs_that_ask_for_nothing_do_not_end_the_others() -> None:
     entries = memory.entries()
 
     def program(item: Entry | int) -> Program[Outcome | int | None]:
-        return (yield from steps.repair(item, ISSUER)) if isinstance(item, Entry) else item
+        return (yield from steps.repair(item, ISSUER, at_once=True)) if isinstance(item, Entry) else item
 
     node = MemoryNode(memory)
     found = dict(node.run_many([*range(10), *entries, *range(10, 20)], program, str, node.at_once, window=4))

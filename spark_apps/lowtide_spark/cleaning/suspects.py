@@ -132,7 +132,9 @@ def entries(run: Run, works: Sequence[CleanupWork]) -> DataFrame:
     if problem is not None:
         msg = (
             f"{table} holds rows that are no transaction's by the keys that Omid writes by default: {problem}; "
-            "with keys of another generator no commit can be looked up, so nothing is cleaned"
+            "with keys of another generator no commit can be looked up, so nothing is cleaned; see that "
+            "omid.commit_table names the oracle's table and that the oracle has its default key generator, and take "
+            "out rows that are nobody's"
         )
         raise StoreError(msg)
     if counted.odd:

@@ -107,8 +107,7 @@ def region_marks(run: Run, inventory: Sequence[Entry]) -> tuple[list[RegionMark]
     for entry in entries:
         report = TableReport(entry.table)
         run.summary.tables.append(report)
-        # Beside a doubt, too, which blocks at what is recorded of the families that bear a mark.
-        if entry.unmarked if entry.kind is Kind.TRANSACTIONAL else entry.kind is Kind.UNMARKED and not entry.doubt:
+        if _lacks_marks(entry):
             blocked.append(_unmarked(entry))
         try:
             found = _table_marks(run, entry, regions_of(entry.table), states[entry.table], pauses)
@@ -132,6 +131,13 @@ def region_marks(run: Run, inventory: Sequence[Entry]) -> tuple[list[RegionMark]
             lowest = min((m.watermark for m in found), default=0) if entry.kind is Kind.TRANSACTIONAL else 0
             blocked.append(_left_alone(entry, lowest))
     return marks, blocked
+
+
+def _lacks_marks(entry: Entry) -> bool:
+    """Whether there are shadow cells where no mark of Omid is. Of a table without any mark, one that is in doubt blocks
+    as a whole for that; of one with marks the doubt blocks at what is recorded of the families that bear them.
+    """
+    return not entry.doubt if entry.kind is Kind.UNMARKED else bool(entry.unmarked)
 
 
 def _unmarked(entry: Entry) -> Blocker:

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lowtide.config import Config, Rate
-from lowtide.errors import StoreError, TableError
+from lowtide.errors import NAMES_OF_TABLES, StoreError, TableError
 from lowtide.run.rate import READS, WRITES
 from lowtide.store.direct import DirectConnections
 from lowtide.store.logins import refusal
@@ -32,6 +32,7 @@ _MEANINGS = {
     "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND": (
         "an executor was lost, and with it what this run had planned; what was done until then is safe. Run again"
     ),
+    "InvalidClassException: lowtide.connector.": f"an executor has another version's connector. {JARS}",
     "ClassNotFoundException: lowtide.connector.": f"an executor lacks the connector, or has an older Lowtide's. {JARS}",
 }
 #: What YARN says of a run that it does not take: of an unknown queue, or one that is closed to the user.
@@ -207,6 +208,6 @@ def explained(error: Exception, table: str | None) -> StoreError:
     """The error of a read of *table*, or of what is read of no table, to be raised."""
     reason = _VIEW.sub("", cause(error))
     if table is not None and (UNKNOWN_TABLE in reason or _NOT_FOUND in reason):
-        return TableError(f"unknown table {table}; `lowtide status` lists those there are")
+        return TableError(f"unknown table {table}; {NAMES_OF_TABLES}")
     why = denial(getattr(error, "java_exception", None) or error) or refusal(error) or quota(error) or reason
     return StoreError(f"cannot read {table or 'the store'}: {why}")

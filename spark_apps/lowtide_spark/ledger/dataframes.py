@@ -5,7 +5,7 @@ What is money, and what contradicts what, are column expressions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -137,10 +137,10 @@ class LedgerRows:
             return ["read", table, [_to_bytes(row) for row in operation.rows]]
         row = _to_bytes(operation.row)
         if isinstance(operation, Put):
-            return ["put", table, row, {_to_bytes(name): _to_bytes(value) for name, value in operation.cells.items()}]
+            return ["put", table, row, _cells(operation.cells)]
         if isinstance(operation, CheckAndPut):
             expected = None if operation.expected is None else _to_bytes(operation.expected)
-            return ["check", table, row, _to_bytes(operation.column), expected, _to_bytes(operation.value)]
+            return ["check", table, row, _to_bytes(operation.column), expected, _cells(operation.cells)]
         return ["remove", table, row]
 
 
@@ -150,6 +150,10 @@ def _answer(operation: Read | Write, answer: Any) -> Any:
     if isinstance(operation, Read):
         return [{_from_bytes(name): _from_bytes(value) for name, value in row.items()} for row in answer]
     return answer if isinstance(operation, CheckAndPut) else None
+
+
+def _cells(cells: Mapping[str, str]) -> dict[str, str]:
+    return {_to_bytes(name): _to_bytes(value) for name, value in cells.items()}
 
 
 def _to_bytes(text: str) -> str:

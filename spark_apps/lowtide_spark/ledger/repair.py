@@ -98,7 +98,10 @@ def _repair_open(books: Books, start: int, horizon: int, ripe: int, restored: Se
 
 
 def _bring_to_end(books: Books, entries: Iterable[Entry]) -> None:
-    books.each(entries, lambda entry: steps.repair(entry, books.issuer), lambda o: _count(books.report, o), "repair of")
+    def program(entry: Entry) -> Program[steps.Outcome | None]:
+        return steps.repair(entry, books.issuer, at_once=True)
+
+    books.each(entries, program, lambda outcome: _count(books.report, outcome), "repair of")
 
 
 def _listed(books: Books, entries: Iterator[Entry]) -> None:

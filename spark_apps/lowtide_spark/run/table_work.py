@@ -176,7 +176,10 @@ def count_read(work: RegionWork, read: Sequence[Row], expected: int, what: str) 
         work.read_by_region[each.region] = cells + (each.cells or 0), size + (each.bytes or 0)
     ended = len({each.region for each in read if each.ends})
     if ended != expected:
-        msg = f"{expected} {what} of {work.table} were to be read, {ended} were read to their end"
+        msg = (
+            f"{expected} {what} of {work.table} were to be read, {ended} were read to their end: nothing was done "
+            "by it. Run again; if it stays, driver and executors have connectors of different versions"
+        )
         raise StoreError(msg)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from lowtide.errors import NAMES_OF_TABLES
 from lowtide.run import misnamed
 from lowtide.run.summary import TableReport
 from lowtide.tables.inventory import Entry, Kind
@@ -93,7 +94,7 @@ def refusal(name: str, entry: Entry | None) -> str:
     if entry is None:
         return (
             f"unknown table {name}; it is not in HBase, or is one of Omid's, of Lowtide's own or of another "
-            "oracle's (omid.foreign)"
+            f"oracle's (omid.foreign); {NAMES_OF_TABLES}"
         )
     if not entry.enabled:
         return f"table {name} is disabled; enable it (it keeps the prune bound back until it is cleaned)"

@@ -24,7 +24,8 @@ import org.apache.hadoop.hbase.util.Bytes;
  * the map comes from {@code asCaseSensitiveMap}. Names of the connector's own options are taken in any case.
  */
 final class Options implements Serializable {
-    private static final long serialVersionUID = 1;
+    /** All that goes to executors has the options with it: one whose jar is of another contract cannot read them. */
+    private static final long serialVersionUID = Contract.NUMBER;
     static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
             "ranges", "tables", "splitBytes", "rowsPerRange", "endRows", "raw", "allVersions", "traces", "writeId", "pairingLimit",
             "asOf", "hold",

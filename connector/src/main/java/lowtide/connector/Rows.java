@@ -53,7 +53,7 @@ public final class Rows {
      *
      * @param family of all cells
      * @param operations JSON list of {@code ["read", table, [row, ...]]}, {@code ["put", table, row, {column: value}]},
-     *        {@code ["check", table, row, column, expected or null for absent, value]}, {@code ["remove", table, row]}
+     *        {@code ["check", table, row, column, expected or null for absent, {column: value}]}, {@code ["remove", table, row]}
      * @return JSON list of the answers, in their order: to a read, for each row {@code {column: value}}; to a check
      *         whether it held; to a put and a removal true; a text where there was no answer, or not of all rows: why
      */
@@ -111,10 +111,7 @@ public final class Rows {
         byte[] row = Latin.bytes(operation.get(2).textValue());
         switch (kind) {
             case "put":
-                Put put = synced(row);
-                operation.get(3).properties().forEach(
-                        cell -> put.addColumn(family, Latin.bytes(cell.getKey()), Latin.bytes(cell.getValue().textValue())));
-                actions.add(put);
+                actions.add(put(row, family, operation.get(3)));
                 break;
             case "check":
                 byte[] column = Latin.bytes(operation.get(3).textValue());
@@ -128,7 +125,7 @@ public final class Rows {
                 } else {
                     check.ifEquals(family, column, Latin.bytes(expected));
                 }
-                actions.add(check.build(synced(row).addColumn(family, column, Latin.bytes(operation.get(5).textValue()))));
+                actions.add(check.build(put(row, family, operation.get(5))));
                 break;
             case "remove":
                 actions.add(new Delete(row).setDurability(Durability.SYNC_WAL));
@@ -141,8 +138,14 @@ public final class Rows {
     }
 
     /** As the Thrift gateway puts what the ledger's clients write, whatever durability the table has. */
-    private static Put synced(byte[] row) {
-        return new Put(row).setDurability(Durability.SYNC_WAL);
+    private static Put put(byte[] row, byte[] family, JsonNode cells) {
+        if (!cells.isObject() || cells.isEmpty()) {
+            throw new IllegalArgumentException("a put needs cells, {column: value}, and has " + cells);
+        }
+        Put put = new Put(row).setDurability(Durability.SYNC_WAL);
+        cells.properties().forEach(
+                cell -> put.addColumn(family, Latin.bytes(cell.getKey()), Latin.bytes(cell.getValue().textValue())));
+        return put;
     }
 
     private static void answer(ArrayNode answers, String kind, List<Object> results, String failure) {

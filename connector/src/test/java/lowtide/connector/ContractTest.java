@@ -11,6 +11,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.io.ObjectStreamClass;
 import java.io.Serializable;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationHandler;
@@ -46,6 +47,7 @@ import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import org.apache.hadoop.hbase.util.Bytes;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.junit.jupiter.api.Test;
 
 /** The facts that Python and Java share, as {@code contract/vectors.json} has them: the connector's reading of it. */
@@ -99,6 +101,18 @@ class ContractTest {
         byte[] digest = MessageDigest.getInstance("SHA-256").digest(surface.getBytes(StandardCharsets.UTF_8));
         assertEquals(contract.path("surface").textValue(), Bytes.toHex(digest), () -> "Raise the contract's number,"
                 + " for this is what jar and callers agree on by now:\n" + surface);
+    }
+
+    /** An executor that comes late has not been asked: by the options, which come with all work, it refuses. */
+    @Test
+    void theNumberTravelsWithTheOptions() {
+        assertEquals(Contract.NUMBER, ObjectStreamClass.lookup(Options.class).getSerialVersionUID());
+        Class<?> writes = Arrays.stream(MutationWrite.class.getDeclaredClasses())
+                .filter(DataWriterFactory.class::isAssignableFrom).findAny().orElseThrow();
+        for (Class<?> sent : List.of(PieceReaderFactory.class, writes)) {
+            assertTrue(Arrays.stream(sent.getDeclaredFields()).anyMatch(f -> f.getType() == Options.class),
+                    sent::getName);
+        }
     }
 
     /** Options, columns, what can be called from Python, and the fields of all that goes from driver to executors. */
