@@ -30,6 +30,8 @@ class Removed:
     low_watermark: int = 0
     #: By table, the machines that it ran on, each with the folder that it put cells of that table into.
     places: dict[str, list[str]] = field(default_factory=dict)
+    #: The same of all tables, as host and folder, where both are known.
+    folders: set[tuple[str, str]] = field(default_factory=set)
 
     def sentence(self, table: str, here: int) -> str:
         """That of what it removed of *table* only so many cells are *here*, and where the others ought to be."""
@@ -55,13 +57,19 @@ def removed(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Removed]:
             one.cells[name] += table["counts"]["deleted"]
             one.tries[name] += 1
             one.low_watermark = max(one.low_watermark, summary["low_watermark"])
-            place = _place(summary, table)
+            host, folder = summary.get("by", {}).get("host", ""), _folder(table)
+            if host and folder:
+                one.folders.add((host, folder))
+            place = _place(host, folder)
             if place not in (places := one.places.setdefault(name, [])):
                 places.append(place)
     return found
 
 
-def _place(summary: Mapping[str, Any], table: Mapping[str, Any]) -> str:
-    host = summary.get("by", {}).get("host") or "a machine whose name is not recorded"
-    folder = next((found[1] for note in table.get("notes", ()) if (found := _KEPT_IN.match(note))), "")
-    return f"on {host}, in {folder}" if folder else f"on {host}"
+def _folder(table: Mapping[str, Any]) -> str:
+    return next((found[1] for note in table.get("notes", ()) if (found := _KEPT_IN.match(note))), "")
+
+
+def _place(host: str, folder: str) -> str:
+    on = f"on {host or 'a machine whose name is not recorded'}"
+    return f"{on}, in {folder}" if folder else on

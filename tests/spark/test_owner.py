@@ -13,19 +13,21 @@ from lowtide_spark.frames.owner import FOLDER, check, claim
 from pyspark.sql import SparkSession
 
 from lowtide.errors import StoreError, UsageError
-from tests.spark.folder_kit import Runs
+from lowtide.run.summary import myself
+from tests.spark.folder_kit import Runs, Summaries
 
 Store = Callable[..., Any]
 
 
 @pytest.fixture
-def store(runs: Runs, spark: SparkSession) -> Store:
+def store(runs: Runs, spark: SparkSession, summaries: Summaries) -> Store:
     """A run in a store, by HBase's id and the name of its state table."""
 
     def run(cluster: str, table: str = "LOWTIDE_STATE") -> Any:
         made = runs("one")
         state = SimpleNamespace(sideline=made.config.state.sideline, table=table)
-        told = SimpleNamespace(spark=spark, cluster=lambda: SimpleNamespace(id=cluster))
+        state.sideline_keep = made.config.state.sideline_keep
+        told = SimpleNamespace(spark=spark, cluster=lambda: SimpleNamespace(id=cluster), state=lambda: summaries)
         return SimpleNamespace(request=made.request, store=told, config=SimpleNamespace(state=state))
 
     return run
@@ -58,6 +60,36 @@ def test_who_acts_first_owns_it(store: Store, tmp_path: Path) -> None:
     claim(store("a-1", "ns:STATE"))
     with pytest.raises(UsageError, match=r"with the records ns:STATE in HBase a-1; this one has LOWTIDE_STATE in"):
         claim(store("a-1"))
+
+
+def test_a_sideline_that_has_lost_everything_is_not_taken_for_a_new_one(
+    store: Store, summaries: Summaries, tmp_path: Path
+) -> None:
+    """As a share that is not mounted: the summaries say that runs put cells there, and nothing is left of them. Whoever
+    acts or looks is told what is missing, and how to go on without it. What a run put elsewhere, or another machine on
+    its own disk, or what is older than sidelines are kept, is not missed; nor anything where one of the folders is there.
+    """
+    here = myself().rpartition("@")[2]
+    summaries.add("elsewhere", {"orders": 3}, folder="/another/elsewhere", by={"host": here})
+    summaries.add("other", {"orders": 3}, folder=f"{tmp_path}/other", by={"host": "worker-2"})
+    summaries.add("old", {"orders": 3}, folder=f"{tmp_path}/old", by={"host": here}, started=1)
+    assert not check(store("a-1"))
+    summaries.add("mine", {"orders": 3, "users": 1}, folder=f"{tmp_path}/mine", by={"host": here})
+    for refused in (check, claim):
+        with pytest.raises(
+            StoreError, match=r"has lost what was put there: run mine removed 3 cells of orders"
+        ) as told:
+            refused(store("a-1"))
+    assert files_in(tmp_path) == []
+    (tmp_path / "mine").mkdir()
+    assert not check(store("a-1"))
+    (tmp_path / "mine").rmdir()
+    word = Path(told.value.remedy.split()[-2])
+    assert word == tmp_path / FOLDER / "a-1~LOWTIDE_STATE"
+    word.parent.mkdir()
+    word.touch()
+    claim(store("a-1"))
+    assert check(store("a-1"))
 
 
 def test_of_two_that_come_at_once_none_is_beside_the_other(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,6 @@ import pytest
 from lowtide_spark.frames import sideline as module
 from lowtide_spark.frames.sideline import (
     COLUMNS,
-    LIST,
     folders,
     kept,
     put_aside,
@@ -89,7 +89,7 @@ def test_of_what_is_not_all_there_nothing_goes(runs: Runs, cells: DataFrame, mon
     with pytest.raises(StoreError, match=r"holds 10 of the 11 cells that are to go; nothing was removed"):
         put_aside(runs("one"), "orders", cells, 11)
     moved = module._moved
-    monkeypatch.setattr(module, "_moved", lambda *given: moved(*given)[1:])
+    monkeypatch.setattr(module, "_moved", lambda *given: dict([*moved(*given).items()][1:]))
     with pytest.raises(StoreError, match=r"holds 5 of the 10 cells that are to go; nothing was removed"):
         put_aside(runs("two"), "orders", cells, 10)
 
@@ -106,6 +106,115 @@ def test_files_that_are_missing_or_cut_short_are_named(runs: Runs, cells: DataFr
         checksum.unlink()
     assert sideline(runs("x"), "one").lost == {"orders": [gone.name, short.name]}
     assert sideline(runs("x"), "one").cells.count() == 0
+
+
+def test_of_what_is_something_else_nothing_goes(runs: Runs, cells: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many cells are there, and not the same ones: a disk that loses what it says it has, or another's file."""
+    others = Path(put_aside(runs("other"), "orders", cells.selectExpr("* except (value)", "row as value"), 10))
+    moved = module._moved
+
+    def exchanged(*given: Any) -> dict[str, int]:
+        found = moved(*given)
+        for mine, other in zip(sorted(found), sorted(others.glob("part-*")), strict=True):
+            folder = Path(given[2].toUri().getPath())
+            (folder / f".{mine}.crc").unlink()
+            shutil.copy(other, folder / mine)
+        return found
+
+    monkeypatch.setattr(module, "_moved", exchanged)
+    with pytest.raises(StoreError, match=r"holds other cells than those that are to go; nothing was removed"):
+        put_aside(runs("one"), "orders", cells, 10)
+
+
+def test_what_is_put_aside_outlasts_a_power_cut(
+    runs: Runs, cells: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it is told to be there, the disk has been asked to keep each file and each folder on the way to it, after
+    the last of them was written.
+    """
+    synced: dict[str, int] = {}
+    sync = os.fsync
+
+    def kept_now(number: int) -> None:
+        sync(number)
+        synced[os.readlink(f"/proc/self/fd/{number}")] = len(list(tmp_path.rglob("*")))
+
+    monkeypatch.setattr(os, "fsync", kept_now)
+    folder = Path(put_aside(runs("one"), "orders", cells, 10))
+    there = [*folder.iterdir(), folder, folder.parent, tmp_path]
+    assert {str(path) for path in there} <= set(synced)
+    assert set(synced.values()) == {len(list(tmp_path.rglob("*")))}
+
+
+def test_what_a_first_try_put_aside_is_missed_after_a_second(runs: Runs, cells: DataFrame) -> None:
+    """Each has a list of its own: what was lost between the two is not taken for never having been there."""
+    folder = Path(put_aside(runs("one"), "orders", cells, 10))
+    gone, short = sorted(folder.glob("part-*"))
+    gone.unlink()
+    short.write_bytes(short.read_bytes()[:-20])
+    put_aside(runs("one"), "orders", cells.where("timestamp < 3"), 3)
+    assert sideline(runs("x"), "one").lost == {"orders": sorted([gone.name, short.name])}
+    assert sideline(runs("x"), "one").cells.count() == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "cannot be read"),
+        ('{"files": ["a"]}', "cannot be read"),
+        ('{"format": 2, "files": {}}', "its format is 2, and this Lowtide knows 1"),
+    ],
+)
+def test_a_list_that_cannot_be_gone_by_costs_the_other_runs_nothing(
+    runs: Runs, cells: DataFrame, text: str, why: str
+) -> None:
+    """It is named as what its run lacks, by the verifier too; what lies beside it, and is no file of Spark's, is passed
+    over.
+    """
+    put_aside(runs("one"), "orders", cells, 10)
+    folder = Path(put_aside(runs("two"), "orders", cells, 10))
+    (folder / "part-0.parquet.gz").write_text("packed by somebody")
+    (listed,) = folder.glob("_lowtide*.json")
+    listed.write_text(text)
+    (folder / f".{listed.name}.crc").unlink()
+    found = kept(runs("x"))
+    assert found.cells.count() == 20
+    ((lost,),) = found.lost.values()
+    assert (lost.run, f"{listed.name} (" in lost.what, why in lost.what) == ("two", True, True)
+    wrong = verified._look(runs("x"), str(folder)).wrong
+    assert listed.name in wrong
+    assert ("cannot be read" in wrong) == ("cannot be read" in why)
+
+
+def test_a_list_of_an_older_lowtide_is_gone_by(runs: Runs, cells: DataFrame) -> None:
+    """It has no sum, and one name for all tries."""
+    folder = Path(put_aside(runs("one"), "orders", cells, 10))
+    (listed,) = folder.glob("_lowtide*.json")
+    said = json.loads(listed.read_text())
+    (folder / "_lowtide.json").write_text(json.dumps({"table": "orders", "files": said["files"]}))
+    listed.unlink()
+    min(folder.glob("part-*")).unlink()
+    assert len(sideline(runs("x"), "one").lost["orders"]) == 1
+    assert "missing or cut short" in verified._look(runs("x"), str(folder)).wrong
+
+
+def test_the_verifier_reads_every_value(runs: Runs, cells: DataFrame) -> None:
+    """A file that holds as many cells, and not those that were put aside, is named; the others are right."""
+    folder = Path(put_aside(runs("one"), "orders", cells, 10))
+    others = Path(put_aside(runs("other"), "orders", cells.selectExpr("* except (value)", "row as value"), 10))
+    for path in (folder, others):
+        assert verified._content_wrong(runs("x"), str(path), 10, verified._look(runs("x"), str(path)), {}) == ("", 0)
+    (listed,) = folder.glob("_lowtide*.json")
+    said = json.loads(listed.read_text())
+    for mine, other in zip(sorted(folder.glob("part-*")), sorted(others.glob("part-*")), strict=True):
+        mine.write_bytes(other.read_bytes())
+        said["files"][mine.name] = mine.stat().st_size
+    listed.write_text(json.dumps(said))
+    for checksum in folder.glob(".*.crc"):
+        checksum.unlink()
+    files = verified._look(runs("x"), str(folder))
+    assert files.wrong == ""
+    assert "holds other cells than were put aside" in verified._content_wrong(runs("x"), str(folder), 10, files, {})[0]
 
 
 def test_all_that_is_kept_is_read_with_the_names_of_its_runs(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
@@ -243,7 +352,8 @@ def test_what_is_written_today_is_young_whatever_the_folders_time_is(
 def test_what_a_killed_run_has_put_aside_is_swept_too(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
     """Its files are there, the list of them is not: they are people's data all the same."""
     folder = Path(put_aside(runs("killed"), "orders", cells, 10))
-    (folder / LIST).unlink()
+    (listed,) = folder.glob("_lowtide*.json")
+    listed.unlink()
     make_old(tmp_path / "killed")
     sweep(runs("x"))
     assert not (tmp_path / "killed").exists()

@@ -4,7 +4,9 @@ look into them.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
@@ -127,6 +129,26 @@ def write_text(files: Any, path: Any, text: str, *, over: bool = True) -> None:
         out.write(bytearray(text.encode()))
     finally:
         out.close()
+
+
+def make_durable(files: Any, folder: Any) -> None:
+    """Have the disk keep what lies in a folder, and the folders above it by which it is found, where they are this
+    machine's: what is only written is lost with the power. Other file systems have ways of their own.
+    """
+    if files.getUri().getScheme() != "file":
+        return
+    here = Path(folder.toUri().getPath())
+    for path in (*(each for each in here.iterdir() if each.is_file()), here, *here.parents):
+        with suppress(PermissionError):  # a folder above that others made, whose entry for this one is older
+            _sync(path)
+
+
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def jvm(run: Context) -> Any:

@@ -6,6 +6,10 @@ put aside; and each would sweep away what is older than its own ``sideline_keep`
 A store is known by HBase's cluster id and the name of its state table. Its claim is a file whose *name* says both:
 nothing has to be made in one step, which object stores cannot, and half a file says as much as a whole one. Who claims
 looks, puts its file there, and looks again, so that of two that come at once at least one sees the other.
+
+A folder that nobody has claimed, though runs of this store put cells there, is not what it was: a share that is not
+mounted, another file system of the same address, or a lifecycle rule's work. What was put aside next would vanish in
+its turn.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ from typing import Any
 from py4j.protocol import Py4JError
 
 from lowtide.errors import StoreError, UsageError
+from lowtide.run.summary import myself
+from lowtide_spark.frames import missed
 from lowtide_spark.frames.folders import SHARED, Context, at, child, make_shared, name_of, root_of, safe, write_text
 from lowtide_spark.frames.store import cause
 
@@ -26,11 +32,12 @@ _BETWEEN = "~"
 
 
 def check(run: Context) -> bool:
-    """Refuse a sideline of another store; whether it is this one's already, else it is nobody's. Writes nothing.
+    """Refuse a sideline of another store, and one that has lost what runs of this one put there; whether it is this
+    one's already, else it is nobody's. Writes nothing.
 
     Raises:
         UsageError: it is another's.
-        StoreError: that cannot be told.
+        StoreError: that cannot be told; or it has lost everything.
     """
     try:
         folder, files = at(run, f"{root_of(run)}/{FOLDER}")
@@ -53,7 +60,36 @@ def check(run: Context) -> bool:
             "Give each store a state.sideline of its own; or, where that store is gone or has become this one (moved "
             f"to another HBase, its state table renamed), remove {claims[name].toString()}",
         )
+    if mine not in claims:
+        _check_remembered(run, folder, files)
     return mine in claims
+
+
+def _check_remembered(run: Context, folder: Any, files: Any) -> None:
+    """Of a sideline without a claim: refuse it where the summaries say that runs put cells there, seen from here, and
+    no folder of theirs is left. Of a machine's own disk another machine's runs tell nothing.
+    """
+    one_machines = files.getUri().getScheme() == "file"
+    here = myself().rpartition("@")[2]
+    wanted = {
+        name: one
+        for name, one in missed.recorded(run).items()
+        if any(f"{root_of(run)}/{safe(name)}" == put.rpartition("/")[0] and (host == here or not one_machines)
+               for host, put in one.folders)
+    }  # fmt: skip
+    if not wanted or any(files.exists(at(run, f"{root_of(run)}/{safe(name)}")[0]) for name in wanted):
+        return
+    one = wanted[min(wanted)]
+    table = min(one.cells)
+    fact = (
+        f"the sideline {root_of(run)} has lost what was put there: {one.sentence(table, 0)}, and so it is with all "
+        f"{len(wanted)} runs whose cells ought to be there. Nothing was done"
+    )
+    raise StoreError(
+        fact,
+        "Mount or bring back what was there (HADOOP_CONF_DIR says which file system an address is of); or, where it is "
+        f"gone for good, put an empty file {child(run, folder, _claim_of(run)).toUri().getPath()} there",
+    )
 
 
 def claim(run: Context) -> None:

@@ -1,8 +1,7 @@
 """The sideline: Parquet files of what a run is about to remove, one folder a run and table.
 
-Of transactions that a person has to decide lies a list beside the folders. Beside the files lies a list of them with
-their lengths, written when they are all there: by it a restore knows that none is missing, and the sweep which
-folders are sidelines at all.
+Of transactions that a person has to decide lies a list beside the folders. Beside the files lie lists of them
+(:mod:`lowtide_spark.frames.file_list`): by these a restore knows that none is missing.
 
 A file that is missing shows by that list, and a folder that is missing by the summaries in the state table, which are
 the same for all machines: where each worker has a folder of its own, what is seen from one of them is a part.
@@ -12,7 +11,6 @@ What lies there is people's data: a run's folder is its user's alone.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,18 +20,19 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from lowtide.errors import StoreError
 from lowtide.values.clock import millis
-from lowtide_spark.frames import cell_list, missed
+from lowtide_spark.frames import cell_list, file_list, missed
+from lowtide_spark.frames.file_list import Summed
 from lowtide_spark.frames.folders import (
     SHARED,
     Context,
     at,
     child,
-    jvm,
+    make_durable,
     make_private,
     name_of,
     newest,
@@ -62,9 +61,7 @@ SCHEMA = (
     "table string, region string, row binary, family binary, qualifier binary, timestamp bigint, commit_ts bigint, "
     "kind string, value binary, rule string, evidence string"
 )
-#: Spark passes over files whose names begin like this.
-LIST = "_lowtide.json"
-#: By it the sweep knows the folder of a run that was killed before its list was there, too.
+#: By it the sweep knows a run's folder.
 _MARKER = "_lowtide"
 #: A file that a person puts into the folder of a run whose files are lost for good: nothing waits for them any more.
 _GIVEN_UP = f"{_MARKER}-given-up"
@@ -75,7 +72,8 @@ UNDECIDED = "lowtide-undecided-"
 
 def put_aside(run: Context, table: str, cells: DataFrame, number: int) -> str:
     """Export *cells* (rows of the view ``versions`` with values, ``rule`` and ``evidence``); the folder. When it
-    returns, they are durable, and all of them can be read there.
+    returns, each of them was read there again, whole, and on a file system of this machine they outlast a power cut. Of
+    HDFS they outlast what its own files do: its data nodes need not have them on their disks yet.
 
     Args:
         run: whose sideline it is. Another driver may be at work under the same name, as where two copies of Airflow's
@@ -85,8 +83,8 @@ def put_aside(run: Context, table: str, cells: DataFrame, number: int) -> str:
         number: how many they are, by what was planned.
 
     Raises:
-        StoreError: the folder cannot be written, or not be finished, or not all of them are in it; nothing may be
-            removed then.
+        StoreError: the folder cannot be written, or not be finished, or what is in it is not all of them, or is
+            something else; nothing may be removed then.
     """
     folder = f"{_own_folder(run)}/{safe(table)}"
     with _writing(folder):
@@ -94,36 +92,50 @@ def put_aside(run: Context, table: str, cells: DataFrame, number: int) -> str:
         # What Spark clears up after a driver that was ended is all that lies in the folder it writes to: others' files,
         # too, that are written and not finished.
         own = f"_{uuid.uuid4().hex}"
-        cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.parquet(f"{folder}/{own}")
+        planned = Observation()
+        going = cells.withColumn("table", F.lit(table)).select(*_typed()).observe(planned, *_sums())
+        going.write.parquet(f"{folder}/{own}")
         moved = _moved(run, files, path, own)
-        found = _read(run, moved).count()
-        if found != number:
-            fact = f"the sideline {folder} holds {found} of the {number} cells that are to go; nothing was removed"
-            raise StoreError(fact, "see whether another program removes files there; run again")
-        listed = {"table": table, "files": _lengths(files, path)}
-        fresh, final = child(run, path, f"{LIST}{own}"), child(run, path, LIST)
-        write_text(files, fresh, json.dumps(listed))
-        # Under its name it is there whole or not at all: a run may be killed while it writes.
-        if files.exists(final):
-            files.delete(final, False)
-        if not files.rename(fresh, final):
-            msg = (
-                f"the sideline {folder} cannot be finished: {LIST}{own} cannot be renamed to {LIST}; nothing was "
-                "removed. Look at the folder's rights, run again"
+        # Of a file's end alone Parquet tells how many there are; for the sum each value is read.
+        found = _summed(_read(run, [child(run, path, name).toString() for name in moved]).agg(*_sums()).first())
+        if found.cells != number:
+            fact = (
+                f"the sideline {folder} holds {found.cells} of the {number} cells that are to go; nothing was removed"
             )
-            raise StoreError(msg)
+            raise StoreError(fact, "see whether another program removes files there; run again")
+        if found != _summed(planned.get):
+            fact = f"the sideline {folder} holds other cells than those that are to go; nothing was removed"
+            raise StoreError(fact, "see whether another program writes there, or a disk is failing; run again")
+        file_list.write(run, files, path, own.strip("_"), moved, found)
+        make_durable(files, path)
     return folder
 
 
-def _moved(run: Context, files: Any, path: Any, own: str) -> list[str]:
-    """The files that lie in the folder *own* of *path*, moved there from it; the folder goes."""
-    written, moved = child(run, path, own), []
-    for name in _lengths(files, written):
+def _typed() -> list[Column]:
+    """The columns as they come back, for a sum goes by their types too."""
+    return [F.col(name).cast(kind) for name, kind in (each.split() for each in SCHEMA.split(", "))]
+
+
+def _sums() -> list[Column]:
+    """What cells come to, see :class:`Summed`."""
+    whole = F.sum(F.xxhash64(*COLUMNS).cast("decimal(20,0)"))
+    return [F.count(F.lit(1)).alias("cells"), whole.alias("sum")]
+
+
+def _summed(row: Any) -> Summed:
+    """Of a row with :func:`_sums`, or what was observed of them."""
+    return Summed(row["cells"], str(row["sum"]))
+
+
+def _moved(run: Context, files: Any, path: Any, own: str) -> dict[str, int]:
+    """The files that lie in the folder *own* of *path*, moved there from it, with their lengths; the folder goes."""
+    written = child(run, path, own)
+    moved = _lengths(files, written)
+    for name in moved:
         target = child(run, path, name)
         if not files.rename(child(run, written, name), target):
             fact = f"the sideline {path.toString()} cannot be finished: {own}/{name} cannot be moved into it"
             raise StoreError(f"{fact}; nothing was removed", "look at the folder's rights, run again")
-        moved.append(target.toString())
     files.delete(written, True)
     return moved
 
@@ -133,7 +145,7 @@ def _writing(folder: str) -> Iterator[None]:
     """What Spark and file systems say of a folder that they cannot write to, as a full disk, for people."""
     try:
         yield
-    except (Py4JError, PySparkException) as error:
+    except (Py4JError, PySparkException, OSError) as error:
         fact = f"the sideline {folder} cannot be written, so nothing that was to go there is removed: {cause(error)}"
         raise StoreError(fact, f"see that state.sideline has room, and {_SHARED}; then run again") from error
 
@@ -183,7 +195,8 @@ def _removed(files: Any, path: Any, whole: bool) -> None:
 
 @dataclass(frozen=True)
 class Sideline:
-    """What a run put aside, and by table the files that are missing or cut short (none: it lacks none).
+    """What a run put aside, and by table the files that are missing or cut short, and the lists of them that cannot be
+    read (none: it lacks none).
 
     And by table a sentence where it removed more of it than is here.
     """
@@ -272,7 +285,7 @@ def kept(run: Context, closed: list[str] | None = None, *, table: str | None = N
     whole: list[str] = []
     seen: dict[str, dict[str, list[str]]] = {}
     given_up = set()
-    for folder in _sidelines(run, files, root, closed):
+    for folder in _sidelines(files, root, closed):
         there, missing = _whole(run, files, folder, table)
         whole += there
         seen[name_of(folder.getName())] = missing
@@ -303,19 +316,19 @@ def folders(run: Context) -> list[Folder]:
     """
     root, files = at(run, root_of(run))
     found = []
-    for folder in _sidelines(run, files, root, []):
+    for folder in _sidelines(files, root, []):
         tables = [inner.getPath() for inner in files.listStatus(folder) if inner.isDirectory()]
         sizes = {name_of(table.getName()): sum(_lengths(files, table).values()) for table in tables}
         found.append(Folder(name_of(folder.getName()), newest(files, folder), sizes))
     return sorted(found, key=lambda each: -each.written)
 
 
-def _sidelines(run: Context, files: Any, root: Any, closed: list[str] | None) -> Iterator[Any]:
+def _sidelines(files: Any, root: Any, closed: list[str] | None) -> Iterator[Any]:
     """The folders of runs. *closed* as of :func:`kept`."""
     for status in files.listStatus(root) if files.exists(root) else ():
         folder = status.getPath()
         try:
-            if _is_runs(status) and _is_sideline(run, files, folder):
+            if _is_runs(status) and _is_sideline(files, folder):
                 yield folder
         except Py4JError as error:
             if not files.exists(folder):  # another run has just removed it
@@ -327,17 +340,19 @@ def _sidelines(run: Context, files: Any, root: Any, closed: list[str] | None) ->
 
 
 def _whole(run: Context, files: Any, root: Any, table: str | None = None) -> tuple[list[str], dict[str, list[str]]]:
-    """The files of a run's sideline, and by table those that are missing or cut short; *table* as of :func:`kept`."""
+    """The files of a run's sideline, and by table those that are missing or cut short, or that list them and cannot be
+    read; *table* as of :func:`kept`.
+    """
     whole: list[str] = []
     lost = {}
     for folder in (status.getPath() for status in files.listStatus(root) if status.isDirectory()):
         if table is not None and folder.getName() != safe(table):
             continue
         there, wanted = _lengths(files, folder), {}
-        if files.exists(child(run, folder, LIST)):
-            listed = _read_list(run, files, folder)
-            wanted = listed["files"]
-            lost[listed["table"]] = sorted(file for file, length in wanted.items() if there.get(file) != length)
+        if listed := file_list.read(run, files, folder, _names(files, folder)):
+            wanted = listed.lengths
+            missing = sorted(file for file, length in wanted.items() if there.get(file) != length)
+            lost[name_of(folder.getName())] = listed.damaged + missing
         whole += [
             child(run, folder, file).toString() for file, length in there.items() if wanted.get(file, length) == length
         ]
@@ -371,21 +386,16 @@ def _own_folder(run: Context) -> str:
     return folder
 
 
-def _read_list(run: Context, files: Any, folder: Any) -> dict[str, Any]:
-    stream = files.open(child(run, folder, LIST))
-    try:
-        text = jvm(run).org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
-    finally:
-        stream.close()
-    found: dict[str, Any] = json.loads(text)
-    return found
+def _names(files: Any, folder: Any) -> list[str]:
+    return [status.getPath().getName() for status in files.listStatus(folder)]
 
 
 def _lengths(files: Any, folder: Any) -> dict[str, int]:
+    """Spark's files there; what somebody has packed, or put beside them, is none."""
     if not files.exists(folder):
         return {}
     found = ((s.getPath().getName(), s.getLen()) for s in files.listStatus(folder))
-    return {name: length for name, length in found if not name.startswith(("_", "."))}
+    return {name: length for name, length in found if name.endswith(".parquet") and not name.startswith(("_", "."))}
 
 
 def sweep(run: Context) -> list[str]:
@@ -404,7 +414,7 @@ def sweep(run: Context) -> list[str]:
     for status in files.listStatus(root):
         folder = status.getPath()
         try:
-            if folder.getName() == own or not _is_runs(status) or not _is_sideline(run, files, folder):
+            if folder.getName() == own or not _is_runs(status) or not _is_sideline(files, folder):
                 continue
             if 0 < newest(files, folder) < limit and not files.delete(folder, True):
                 left.append(folder.toString())
@@ -419,8 +429,9 @@ def _is_runs(status: Any) -> bool:
     return bool(status.isDirectory()) and not status.getPath().getName().startswith(SHARED)
 
 
-def _is_sideline(run: Context, files: Any, folder: Any) -> bool:
+def _is_sideline(files: Any, folder: Any) -> bool:
     inner = list(files.listStatus(folder))
     if any(each.getPath().getName().startswith((UNDECIDED, _MARKER)) for each in inner):
         return True
-    return any(files.exists(child(run, each.getPath(), LIST)) for each in inner if each.isDirectory())
+    tables = (each.getPath() for each in inner if each.isDirectory())
+    return any(file_list.is_list(name) for table in tables for name in _names(files, table))

@@ -28,6 +28,10 @@ from lowtide_spark.verification.rawcells import start_of
 
 #: The jobs that put aside what they remove.
 _REMOVING = ("orphan_cleanup", "history_gc")
+_SCHEMA = (
+    "table string, region string, row binary, family binary, qualifier binary, timestamp bigint, commit_ts bigint, "
+    "kind string, value binary, rule string, evidence string"
+)
 
 
 @dataclass
@@ -74,16 +78,17 @@ def check(run: Run, records: Records, found: Verification) -> Aside:
         for table, number in sorted(each.removed.items())
         if not run.options.table or table in run.options.table
     ]
-    damage = {(each.name, table): _files_wrong(run, _folder(run, each.name, table)) for each, table, _ in wanted}
-    whole = [_folder(run, *of) for of, wrong in damage.items() if not wrong]
+    looked = {(each.name, table): _look(run, _folder(run, each.name, table)) for each, table, _ in wanted}
+    whole = [_folder(run, *of) for of, files in looked.items() if not files.wrong]
     try:
         kept = _kept(run, whole)
     except Exception:  # one of them cannot be read, which shows when each is read by itself
         kept = {}
     for each, table, number in wanted:
-        folder, what, newest = _folder(run, each.name, table), damage[each.name, table], 0
+        folder, files, newest = _folder(run, each.name, table), looked[each.name, table], 0
+        what = files.wrong
         if not what:
-            what, newest = _content_wrong(run, folder, number, kept)
+            what, newest = _content_wrong(run, folder, number, files, kept)
         found.violations += _violations(each, table, what, newest, each.began + keep)
         # Of before an oracle was made anew, its numbers may be another transaction's now.
         if not what and each.started >= found.numbered_anew:
@@ -190,48 +195,90 @@ def _at(run: Run, name: str) -> tuple[Any, Any]:
     return path, path.getFileSystem(run.store.spark._jsc.hadoopConfiguration())
 
 
-def _files_wrong(run: Run, name: str) -> str:
-    """What is wrong with the files of one sideline, the folder *name*; empty: nothing."""
+@dataclass
+class _Files:
+    """The files of one sideline, by its lists: what is *wrong* with them, empty: nothing; and of each list that tells
+    so, its files and what they come to.
+    """
+
+    wrong: str = ""
+    sums: list[tuple[frozenset[str], int]] = field(default_factory=list)
+
+
+def _look(run: Run, name: str) -> _Files:
+    """The files of one sideline, the folder *name*."""
     folder, files = _at(run, name)
     if not files.exists(folder):
-        return f"its sideline {name} is not there"
+        return _Files(f"its sideline {name} is not there")
     there = {s.getPath().getName(): s.getLen() for s in files.listStatus(folder)}
-    if "_lowtide.json" not in there:
-        return f"its sideline {name} has no list of its files"
-    stream = files.open(_at(run, f"{name}/_lowtide.json")[0])
+    lists = sorted(file for file in there if file.startswith("_lowtide") and file.endswith(".json"))
+    if not lists:
+        return _Files(f"its sideline {name} has no list of its files")
+    found, listed = _Files(), {}
+    for each in lists:
+        try:
+            said = _said(run, files, f"{name}/{each}")
+            if said.get("format", 1) != 1:
+                return _Files(f"its sideline {name} is of another Lowtide: the format of {each} is {said['format']}")
+            listed.update(said["files"])
+            if said.get("sum"):
+                found.sums.append((frozenset(said["files"]), int(said["sum"])))
+        except Exception as error:  # the file system's, or it is cut short
+            return _Files(f"the list {each} of its sideline {name} cannot be read: {cause(error)}")
+    if short := sorted(file for file, length in listed.items() if there.get(file) != length):
+        return _Files(f"files of its sideline {name} are missing or cut short: {', '.join(short[:NAMED])}")
+    return found
+
+
+def _said(run: Run, files: Any, name: str) -> dict[str, Any]:
+    stream = files.open(_at(run, name)[0])
     try:
         jvm: Any = run.store.spark._jvm  # py4j knows no types of Java's
         text = jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
     finally:
         stream.close()
-    listed = json.loads(text)["files"]
-    if short := sorted(file for file, length in listed.items() if there.get(file) != length):
-        return f"files of its sideline {name} are missing or cut short: {', '.join(short[:NAMED])}"
-    return ""
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
-def _content_wrong(run: Run, folder: str, number: int, kept: Mapping[str, Row]) -> tuple[str, int]:
+def _content_wrong(
+    run: Run, folder: str, number: int, files: _Files, kept: Mapping[str, Sequence[Row]]
+) -> tuple[str, int]:
     """What is wrong with the cells of one sideline, empty: nothing; and the newest transaction of which it holds a
     cell, 0: none, or it cannot be read. Of what is not *kept*, by :func:`_kept`, the sideline itself tells.
     """
     end = _end(folder)
     try:
-        mine = kept.get(end) or _kept(run, [folder]).get(end)
+        mine = kept.get(end) or _kept(run, [folder]).get(end) or ()
     except Exception as error:  # Parquet's: a file that is damaged in its whole length
         return f"its sideline {folder} cannot be read: {cause(error)}", 0
-    cells, newest = (mine.n, mine.t) if mine else (0, 0)
-    return (f"its sideline {folder} has {cells:,}" if cells < number else ""), base(newest or 0)
+    cells, newest = sum(r.n for r in mine), base(max((r.t for r in mine), default=0))
+    if cells < number:
+        return f"its sideline {folder} has {cells:,}", newest
+    sums = {unquote(r.file): int(r.sum) for r in mine}
+    for names, due in files.sums:
+        if sum(sums.get(name, 0) for name in names) != due:
+            return (
+                f"its sideline {folder} holds other cells than were put aside, in {min(names)} or another file",
+                newest,
+            )
+    return "", newest
 
 
-def _kept(run: Run, folders: Sequence[str]) -> dict[str, Row]:
-    """How many cells (``n``) sidelines hold, and the newest's timestamp (``t``), by the end of the folder's name; of
-    those that hold any.
+def _kept(run: Run, folders: Sequence[str]) -> dict[str, list[Row]]:
+    """Of each file of sidelines how many cells it holds (``n``), the newest's timestamp (``t``), and the sum over all
+    that is in them, by the end of the folder's name.
     """
     if not folders:
         return {}
     end = F.regexp_extract(F.input_file_name(), "([^/]+/[^/]+)/[^/]+$", 1).alias("end")
-    cells = run.store.spark.read.parquet(*folders).groupBy(end)
-    return {unquote(r.end): r for r in cells.agg(F.count("*").alias("n"), F.max("timestamp").alias("t")).collect()}
+    file = F.regexp_extract(F.input_file_name(), "([^/]+)$", 1).alias("file")
+    cells = run.store.spark.read.schema(_SCHEMA).parquet(*folders).groupBy(end, file)
+    whole = F.sum(F.xxhash64(*(each.split()[0] for each in _SCHEMA.split(", "))).cast("decimal(20,0)"))
+    found: dict[str, list[Row]] = {}
+    for row in cells.agg(F.count("*").alias("n"), F.max("timestamp").alias("t"), whole.alias("sum")).collect():
+        found.setdefault(unquote(row.end), []).append(row)
+    return found
 
 
 def _end(folder: str) -> str:
