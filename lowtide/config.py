@@ -215,8 +215,8 @@ class HBase(_Section):
         for name in value:
             if not name.startswith(("hbase.", "zookeeper.")):
                 msg = (
-                    f"{name} is none of HBase's: names begin with hbase. or zookeeper.; what Hadoop needs is read "
-                    "from HADOOP_CONF_DIR"
+                    f"{secrets.masked(name)} is none of HBase's: names begin with hbase. or zookeeper.; what Hadoop "
+                    "needs is read from HADOOP_CONF_DIR"
                 )
                 raise ValueError(msg)
         return value
@@ -340,8 +340,8 @@ class State(_Section):
             msg = f"{value!r} begins with ~, which stands for no folder here: give the whole path, beginning with /"
             raise ValueError(msg)
         if scheme := _SCHEME_ALONE.match(value):
-            rest = value[scheme.end() :].lstrip("/")
-            msg = f"{value!r} is no URL: write {scheme[0]}///{rest}, or with its host {scheme[0]}//HOST/{rest}"
+            found, rest = secrets.masked(value), secrets.masked(value[scheme.end() :].lstrip("/"))
+            msg = f"{found!r} is no URL: write {scheme[0]}///{rest}, or with its host {scheme[0]}//HOST/{rest}"
             raise ValueError(msg)
         return value
 

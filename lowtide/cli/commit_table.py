@@ -39,6 +39,7 @@ def commit_table_whole(config: ConfigFile = None, yes: Yes = False) -> None:
     )
     with opened(loaded) as state:
         check_same(lives, _lives(loaded, state), name)
+        state.record_format()
         state.settle_commit_table(lives[1])
         keep(state, loaded, config, "commit-table whole", f"took {name} for whole")
     console.print(f"Noted. {name} is gone by again.", soft_wrap=True)

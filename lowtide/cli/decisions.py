@@ -15,7 +15,7 @@ from lowtide.cli.by_hand import check_same, keep
 from lowtide.cli.configuration import configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
 from lowtide.config import Config
-from lowtide.errors import UsageError
+from lowtide.errors import NAMES_OF_TABLES, UsageError
 from lowtide.journal import life
 from lowtide.journal.decision_lines import UNDECIDED, Decision, parse, row_of
 from lowtide.journal.decisions import Decisions, became
@@ -40,6 +40,7 @@ def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: Confi
     ask(f"Forget what was cleaned of {table}? The next orphan_cleanup reads it from 0.", yes=yes)
     with opened(loaded) as state:
         _check_recorded(loaded, state, table)
+        state.record_format()
         ranges = state.void(table)
         keep(state, loaded, config, "forget", f"forgot {ranges} key ranges of {table}")
     console.print(
@@ -100,9 +101,10 @@ def resolve(
     with opened(loaded) as state:
         allowed, now = _allowed(loaded, state, decisions)
         check_same(replaced, now, f"what {name} says of these transactions")
+        state.create()
+        state.record_format()
         for each in decisions:
             allowed.record(each.start, each.commit, overrule=each.shown is not None)
-        state.create()
         life.checked(state.connection, state, name, acting=True)
         keep(state, loaded, config, "resolve", f"decided that {decided}")
     console.print(f"Recorded in {name}. The next orphan_cleanup --execute acts on it.", soft_wrap=True)
@@ -187,6 +189,7 @@ def confirm(
     with opened(loaded) as state:
         _check_there(state, table)
         state.create()
+        state.record_format()
         state.confirm(table)
         keep(state, loaded, config, "confirm", f"took the transactions of {table} for this oracle's")
     console.print(f"Confirmed. The next orphan_cleanup takes {table} like any other table.", soft_wrap=True)
@@ -194,7 +197,7 @@ def confirm(
 
 def _check_there(state: StateStore, table: str) -> None:
     if not state.has_table(table):
-        msg = f"no such table: {table}; `lowtide status` lists what there is"
+        msg = f"unknown table {table}: it is not in HBase; {NAMES_OF_TABLES}"
         raise UsageError(msg)
 
 
@@ -228,6 +231,7 @@ def journal_lost(
         still_there, horizon = _lost(loaded, state, promoted=promoted)  # no lower, and higher by what was pruned since
         check_same(there, still_there, f"whether there is a table {name}")
         state.create()
+        state.record_format()
         life.settle(state.connection, state, name, lost_up_to=horizon)
         note = f"went on without what {name} has lost, of transactions up to {horizon}"
         keep(state, loaded, config, "journal lost", note)
@@ -271,6 +275,7 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
     )
     with opened(loaded) as state:
         check_same(doubted, _doubted(loaded, state), f"what speaks against {name}")
+        state.record_format()
         life.settle(state.connection, state, name)
         keep(state, loaded, config, "journal whole", f"took {name} for whole: {why}")
     console.print(f"Noted. {name} is gone by again.", soft_wrap=True)

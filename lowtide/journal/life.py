@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import timedelta
 from typing import Any
 
 from lowtide.cleaning.facts import Fact, cleaned_intervals
-from lowtide.errors import StoreError
+from lowtide.errors import FormatError, StoreError
 from lowtide.store.gateway import check_and_put, has_table, kept_for, table_state
 from lowtide.store.records import Journal
 from lowtide.store.state import StateStore
@@ -78,7 +78,14 @@ def observe(connection: Any, name: str) -> Observed:
         )
         raise StoreError(msg)
     raw = connection.table(name).row(OWN_ROW, [_OWN_VALUE]).get(_OWN_VALUE)
-    return Observed(True, stated, kept_for(connection, name), OwnRow(**json.loads(raw)) if raw else None)
+    return Observed(True, stated, kept_for(connection, name), _own_row(json.loads(raw), name) if raw else None)
+
+
+def _own_row(value: dict[str, Any], name: str) -> OwnRow:
+    if unknown := value.keys() - {each.name for each in fields(OwnRow)}:
+        fact = f"the journal {name} says of itself {', '.join(sorted(unknown))}, so a newer Lowtide wrote there"
+        raise FormatError(fact, "Upgrade this one; nothing was done")
+    return OwnRow(**value)
 
 
 def in_force(known: Journal, observed: Observed, name: str) -> Journal:

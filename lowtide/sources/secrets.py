@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-#: What a setting is called that holds a secret, by Spark's own rule (``spark.redaction.regex``).
-_SECRET = re.compile("(?i)secret|password|token|access[.]?key")
+#: What a setting is called that holds a secret, by Spark's own rule (``spark.redaction.regex``); and those of cloud
+#: storage that it does not know.
+_SECRET = re.compile("(?i)secret|password|passphrase|credential|token|(access|account|private|encryption)[.]?key")
+#: Who logs in to a URL, and how, in its text or alone.
+_LOGIN = re.compile("[^/@]+@")
 
 
 def is_secret(name: object) -> bool:
@@ -24,5 +27,15 @@ def found(path: Iterable[object], value: Any) -> str:
 
 def _open(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: "..." if is_secret(name) else _open(each) for name, each in value.items()}
-    return [_open(each) for each in value] if isinstance(value, list) else value
+        # As hbase-site.xml has it, name and value apart.
+        hidden = any(is_secret(each) for each in value.values() if isinstance(each, str))
+        return {name: "..." if hidden or is_secret(name) else _open(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_open(each) for each in value]
+    return masked(value) if isinstance(value, str) else value
+
+
+def masked(text: str) -> str:
+    """*text* without a secret that may be in it: a setting's value in one piece with its name, a URL's login."""
+    name, assigned, _ = text.partition("=")
+    return f"{name}=..." if assigned and is_secret(name) else _LOGIN.sub("...@", text)

@@ -124,9 +124,14 @@ class Rows:
 
     def record_format(self) -> None:
         """Write which format the records have from here on, where that is not recorded yet: an older Lowtide that knows
-        the row refuses them then.
+        the row refuses them then. Whoever writes to the records does that first, a person's command too: an older one
+        would not see what it wrote.
+
+        Raises:
+            FormatError: a newer Lowtide wrote there since they were read.
         """
         known = self._table.row(_FORMAT).get(VALUE)
+        self._check_format(known)
         if json.loads(known or b"{}").get("format", 1) < FORMAT:
             value = {"format": FORMAT, "since": now_millis(), "lowtide": __version__}
             self._check_and_put(_FORMAT, (VALUE, known), (VALUE, dump(value)))

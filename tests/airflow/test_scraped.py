@@ -191,6 +191,27 @@ def test_a_first_reading_that_takes_long_is_said(manager: Manager, token: Path) 
     assert get(client, TOKEN)[0] == 200
 
 
+def test_stores_that_hang_cost_the_others_nothing(manager: Manager, token: Path) -> None:
+    """Neither their series, nor the time of each of them: all are asked at once, and one of which nothing is known yet
+    is left out.
+    """
+    free, asked = threading.Event(), threading.Barrier(4)
+
+    def slow() -> Latest:
+        asked.wait(20)  # broken where one is asked after the other: nobody else comes
+        assert free.wait(20)
+        return latest("slow")
+
+    def quick() -> Latest:
+        asked.wait(20)
+        return latest("a")
+
+    client = served(quick, slow, slow, slow, patience=5)
+    code, said = get(client, TOKEN)
+    free.set()
+    assert (code, 'lowtide_up{store="a"} 1.0' in said, "slow" in said) == (200, True, False)
+
+
 def test_who_asks_seldom_gets_what_is_so_now(manager: Manager, token: Path) -> None:
     """Not what was so when it asked the time before."""
     formats = iter(range(1, 9))

@@ -67,7 +67,7 @@ def test_a_sideline_that_has_lost_everything_is_not_taken_for_a_new_one(
 ) -> None:
     """As a share that is not mounted: the summaries say that runs put cells there, and nothing is left of them. Whoever
     acts or looks is told what is missing, and how to go on without it. What a run put elsewhere, or another machine on
-    its own disk, or what is older than sidelines are kept, is not missed; nor anything where one of the folders is there.
+    its own disk, or what is older than sidelines are kept, is not missed; nor anything where one folder is there.
     """
     here = myself().rpartition("@")[2]
     summaries.add("elsewhere", {"orders": 3}, folder="/another/elsewhere", by={"host": here})

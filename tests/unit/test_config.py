@@ -195,6 +195,12 @@ def test_files_of_another_shape_are_refused(text: str, named: str) -> None:
         ("spark:\n  conf:\n    spark.hadoop.fs.s3a.secret.key: 'hunter2' 7", "line 3, column "),
         ("hbase: {properties: {hbase.rpc.tls.truststore.password: [hunter2]}}", "truststore.password: "),
         ("hbase: {properties: [hbase.rpc.tls.truststore.password: hunter2]}", "hbase.properties: "),
+        ("hbase: {properties: [{name: hbase.rpc.tls.truststore.password, value: hunter2}]}", "hbase.properties: "),
+        ("hbase: {properties: {fs.s3a.secret.key=hunter2: x}}", "fs.s3a.secret.key="),
+        ("hbase: {thrift: 'http://u:hunter2@h:9090'}", "hbase.thrift: "),
+        ("spark: {conf: 'spark.authenticate.secret=hunter2'}", "spark.conf: "),
+        ("spark: {conf: {spark.hadoop.fs.azure.account.key.x: [hunter2]}}", "account.key.x: "),
+        ("state: {sideline: 's3a:AKIA:hunter2@bucket/x'}", "state.sideline: "),
         ("spark: {conf: {spark.hadoop.fs.s3a.access.key: {x: hunter2}}}", "access.key: "),
     ],
 )

@@ -67,7 +67,8 @@ final class ScratchFolders {
         long limit = System.currentTimeMillis() - olderThanMillis;
         IOException failed = null;
         for (FileStatus folder : files.listStatus(scratch)) {
-            if (!folder.isDirectory() || folder.getModificationTime() >= limit
+            long time = folder.getModificationTime(); // 0: a file system whose folders have none
+            if (!folder.isDirectory() || time == 0 || time >= limit
                     || !name.matcher(folder.getPath().getName()).matches()) {
                 continue;
             }
