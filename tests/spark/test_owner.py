@@ -73,7 +73,7 @@ def test_a_sideline_that_has_lost_everything_is_not_taken_for_a_new_one(
     summaries.add("elsewhere", {"orders": 3}, folder="/another/elsewhere", by={"host": here})
     summaries.add("other", {"orders": 3}, folder=f"{tmp_path}/other", by={"host": "worker-2"})
     summaries.add("old", {"orders": 3}, folder=f"{tmp_path}/old", by={"host": here}, started=1)
-    assert not check(store("a-1"))
+    assert check(store("a-1")) is False
     summaries.add("mine", {"orders": 3, "users": 1}, folder=f"{tmp_path}/mine", by={"host": here})
     for refused in (check, claim):
         with pytest.raises(

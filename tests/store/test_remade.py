@@ -222,6 +222,37 @@ def test_a_cleanup_deletes_nothing_of_what_came_back(
     assert (omid.read(table, commit + 1), start in omid.commit_table()) == (whole, False)
 
 
+def test_a_pruning_takes_nothing_of_a_commit_table_that_came_back(
+    job: Job, omid: OmidClient, scene: Scene, state: StateStore, connector: Store, recorded: Any, monkeypatch: Any
+) -> None:
+    """A run that stood still before it deletes, while an oracle was made anew: the commit table is emptied, and another
+    transaction gets the number of one that was to be pruned. Its entry, the only proof of it, stays.
+    """
+    commits = connector.config.omid.commit_table
+    start = omid.begin()
+    omid.add_commit_entry(start, omid.begin())
+    recorded(scene.table())
+    write = Store.write
+    done: list[str] = []
+
+    def after_an_oracle_was_made_anew(self: Store, mutations: Any, name: str, **named: Any) -> Any:
+        if name == commits and not done:
+            omid.disable(commits)
+            omid.enable(commits)
+            done.append(name)
+        return write(self, mutations, name, **named)
+
+    monkeypatch.setattr(Store, "write", after_an_oracle_was_made_anew)
+    outcome = job("commit_table_pruning", "--grace", "0s", "--execute")
+    monkeypatch.undo()
+    state.settle_commit_table(connector.life(commits).stated)
+    assert start in omid.commit_table()
+    assert (outcome.code, outcome.totals["pruned"], done) == (1, 0, [commits])
+    assert f"{commits} was restored, made anew, or disabled and enabled" in outcome.problems
+    assert job("commit_table_pruning", "--grace", "0s", "--execute").code == 0
+    assert start not in omid.commit_table()
+
+
 @pytest.mark.parametrize("moment", ["it is read", "its cells are deleted", "it is looked at last", "it is recorded"])
 def test_a_cleanup_records_nothing_of_a_successor(
     job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch, moment: str

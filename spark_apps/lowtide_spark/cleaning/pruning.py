@@ -149,6 +149,9 @@ def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableRe
     if not planned:
         list_cells(run, report.table, _cells(doomed, run, bound), acts=True)
         return
+    # What goes was read in this life of the table: in another, as after an oracle was made anew, a row of the same
+    # number may be a new transaction's, and a run that stood still would take it.
+    holding = [run.commit_table_life]
     # A mark outranks an entry, so a row with both is journaled as what its readers saw: not committed.
     committed = ~F.col("invalid")
     # Whose mark it was decides what it proves of a cell that comes back.
@@ -165,6 +168,7 @@ def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableRe
             F.when(committed, omid.bytes_of(F.col("commit_ts"))).otherwise(mark).alias("value"),
         ),
         run.config.state.journal_table,
+        holding=holding,
     )
     if _failed(written, report, "journal entries could not be written; nothing was pruned"):
         return
@@ -183,6 +187,7 @@ def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableRe
             F.greatest("start_ts", "newest").alias("timestamp"),  # one that was put back lies above its start
         ),
         run.config.omid.commit_table,
+        holding=holding,
     )
     _failed(written, report, "commit-table rows could not be deleted")
     _unanswered(written, 2 * planned, report, "deletions of commit-table cells")
@@ -232,6 +237,7 @@ def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: Tab
     harmless = run.config.own_tables | (plain - ever_cleaned)
     oldest = min((s.created for s in snapshots if s.table not in harmless), default=2**62)
     limit = min(millis(run.request.now - run.config.state.journal_keep), oldest - millis(EPOCH + timedelta(days=1)))
+    read = run.store.life(run.config.state.journal_table)
     rows = omid.pruned_rows(run.store.cells(run.config.state.journal_table))
     # A table that came back waits for its proofs, and holds the bound.
     needless = omid.long_of(F.substring("row", 2, 8)) <= fresh
@@ -252,5 +258,6 @@ def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: Tab
             F.col("timestamp"),
         ),
         run.config.state.journal_table,
+        holding=[read],
     )
     _failed(written, report, "old journal entries could not be removed")

@@ -17,6 +17,7 @@ from lowtide.run.summary import Summary
 from lowtide.store.records import Journal
 from lowtide.store.state import StateStore
 from lowtide_spark.frames.store import Store
+from lowtide_spark.frames.writing import Life
 
 
 @dataclass
@@ -37,6 +38,8 @@ class RunBase:
     read_only: bool = False
     #: How often the records had been reset when the low watermark was read.
     generation: int = 0
+    #: The commit table as it was then.
+    commit_table_life: Life = field(default_factory=lambda: Life("", 0))
     #: How far the oracle's clock is ahead of HBase's, as far as that is known; negative: behind.
     oracle_ahead: timedelta = timedelta()
     _journal: Journal | None = field(default=None, init=False, repr=False)

@@ -16,6 +16,7 @@ from lowtide.store.state import StateStore
 from lowtide.values.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
 from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart, refusal
 from lowtide_spark.frames.store import explained
+from lowtide_spark.frames.writing import Life
 from lowtide_spark.run.base import RunBase
 
 #: The jobs that change nothing in the store, whatever their arguments.
@@ -62,7 +63,8 @@ class OracleChecks(RunBase):
             self._check_oracle()
         with _doubting(doubts):
             self._check_entries_kept()  # before the low watermark, which is gone where that expires
-        stated = self._commit_table_life()
+        life = self._commit_table_life()
+        stated = life.stated
         watermark = self._stored_low_watermark()
         with _doubting(doubts):
             if wrong := clock_contradiction(self.config.omid.clock, watermark):
@@ -80,6 +82,7 @@ class OracleChecks(RunBase):
             state.record_low_watermark(watermark, stated)
             self.read_at = state.server_time()
         self.generation = state.generation()
+        self.commit_table_life = life
         self.summary.low_watermark = watermark
         return watermark
 
@@ -95,7 +98,7 @@ class OracleChecks(RunBase):
         state = self.state()
         generation = state.generation()
         self._check_entries_kept()
-        self._check_recorded(state, self._stored_low_watermark(), self._commit_table_life())
+        self._check_recorded(state, self._stored_low_watermark(), self._commit_table_life().stated)
         if generation != self.generation:
             msg = (
                 f"the records were reset since this run began ({self.generation} resets then, {generation} now), as "
@@ -161,8 +164,8 @@ class OracleChecks(RunBase):
             state.doubt_commit_table()
         check_entries_kept(expired, self.config)
 
-    def _commit_table_life(self) -> int:
-        return self.store.life(self.config.omid.commit_table).stated
+    def _commit_table_life(self) -> Life:
+        return self.store.life(self.config.omid.commit_table)
 
     def _stored_low_watermark(self) -> int:
         # A row by its key: Spark would take longer to plan the read of it than HBase takes to answer.
