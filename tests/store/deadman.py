@@ -85,7 +85,7 @@ FILE_EFFECTS = _words(
     "modifyAclEntries moveFromLocalFile primitiveCreate primitiveMkdir rename renameSnapshot setAcl setOwner "
     "setPermission setReplication setTimes setXAttr truncate"
 )
-FILE_READS = frozenset({"exists", "listStatus", "open", "getFileStatus"})
+FILE_READS = frozenset({"exists", "listStatus", "open", "getFileStatus", "getUri"})
 STREAM_EFFECTS = frozenset({"write", "close"})
 #: Of Spark's writer of DataFrames.
 WRITER_EFFECTS = _words("csv insertInto jdbc json orc parquet save saveAsTable text xml")

@@ -184,7 +184,7 @@ def test_a_sideline_whose_list_was_cut_off_hides_no_other(
 
     def watch(effect: deadman.Effect, moment: Moment) -> deadman.Die | None:
         nonlocal lists
-        lists += (effect.name, effect.step) == ("write", "sideline.put_aside") and moment is Moment.BEFORE
+        lists += (effect.name, effect.step) == ("write", "file_list.write") and moment is Moment.BEFORE
         return deadman.Die(0.5) if lists == 2 else None
 
     dead = deadman.run(lambda: job(*both), watch)

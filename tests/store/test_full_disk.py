@@ -33,7 +33,9 @@ def test_where_the_sideline_has_no_room_nothing_is_removed(
     driver = disks.driver(spark)
 
     def watch(effect: deadman.Effect, moment: Moment) -> None:
-        disks.set_full(driver, full=effect.step == "sideline.put_aside" and moment is Moment.BEFORE)
+        disks.set_full(
+            driver, full=effect.step in ("sideline.put_aside", "file_list.write") and moment is Moment.BEFORE
+        )
 
     clean = ("orphan_cleanup", "--table", table, "--execute")
     outcome = deadman.run(lambda: job(*clean), watch).result
