@@ -8,9 +8,12 @@ from typing import Any
 
 #: What a setting is called that holds a secret, by Spark's own rule (``spark.redaction.regex``); and those of cloud
 #: storage that it does not know.
-_SECRET = re.compile("(?i)secret|password|passphrase|credential|token|(access|account|private|encryption)[.]?key")
-#: Who logs in to a URL, and how, in its text or alone.
-_LOGIN = re.compile("[^/@]+@")
+_WORDS = "secret|passw(?:or)?d|passphrase|credential|token|(?:access|account|private|encryption|api)[._-]?key|[.]sas[.]"
+_SECRET = re.compile(f"(?i){_WORDS}")
+#: Such a setting in one piece with its value.
+_ASSIGNED = re.compile(rf"(?i)([\w.-]*(?:{_WORDS})[\w.-]*)(?:\s*[=:]\s*|\s+)\S+")
+#: Who logs in to a URL, and how.
+_LOGIN = re.compile(r"(?<=:)(//)?\S*@")
 
 
 def is_secret(name: object) -> bool:
@@ -36,6 +39,5 @@ def _open(value: Any) -> Any:
 
 
 def masked(text: str) -> str:
-    """*text* without a secret that may be in it: a setting's value in one piece with its name, a URL's login."""
-    name, assigned, _ = text.partition("=")
-    return f"{name}=..." if assigned and is_secret(name) else _LOGIN.sub("...@", text)
+    """*text* without secrets that may be in it: a setting's value in one piece with its name, a URL's login."""
+    return _ASSIGNED.sub(r"\1=...", _LOGIN.sub(r"\1...@", text))

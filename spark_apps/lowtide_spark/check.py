@@ -230,7 +230,8 @@ class Driver:
     def _sideline(self) -> str:
         self.config.state.check_sideline(self.spark.sparkContext.master or "")
         try:
-            owner.check(self)
+            if not owner.check(self):
+                owner.check_remembered(self)
         except GatewayError as error:  # told at its own hop
             raise NotCheckedError(f"HBase has to tell which store it is of, and does not: {error.fact}") from error
         parts = max(2, self._tasks)

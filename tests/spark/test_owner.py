@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from lowtide_spark.frames import owner
-from lowtide_spark.frames.owner import FOLDER, check, claim
+from lowtide_spark.frames.owner import FOLDER, check, check_remembered, claim
 from pyspark.sql import SparkSession
 
 from lowtide.errors import StoreError, UsageError
@@ -66,25 +66,28 @@ def test_a_sideline_that_has_lost_everything_is_not_taken_for_a_new_one(
     store: Store, summaries: Summaries, tmp_path: Path
 ) -> None:
     """As a share that is not mounted: the summaries say that runs put cells there, and nothing is left of them. Whoever
-    acts or looks is told what is missing, and how to go on without it. What a run put elsewhere, or another machine on
-    its own disk, or what is older than sidelines are kept, is not missed; nor anything where one folder is there.
+    acts is told what is missing, and how to go on without it. What a run put elsewhere, or another machine on its own
+    disk, or what is older than sidelines are kept, is not missed; nor anything where one folder is there.
     """
     here = myself().rpartition("@")[2]
     summaries.add("elsewhere", {"orders": 3}, folder="/another/elsewhere", by={"host": here})
     summaries.add("other", {"orders": 3}, folder=f"{tmp_path}/other", by={"host": "worker-2"})
     summaries.add("old", {"orders": 3}, folder=f"{tmp_path}/old", by={"host": here}, started=1)
-    assert check(store("a-1")) is False
+    check_remembered(store("a-1"))
+    by_url = store("a-1")
+    by_url.config.state.sideline = f"file://{tmp_path}"
+    summaries.add("url", {"orders": 3}, folder=f"file://{tmp_path}/url", by={"host": "worker-2"})
+    with pytest.raises(StoreError, match="has lost what was put there: run url removed 3"):
+        check_remembered(by_url)  # it is every machine's
     summaries.add("mine", {"orders": 3, "users": 1}, folder=f"{tmp_path}/mine", by={"host": here})
-    for refused in (check, claim):
-        with pytest.raises(
-            StoreError, match=r"has lost what was put there: run mine removed 3 cells of orders"
-        ) as told:
-            refused(store("a-1"))
+    assert check(store("a-1")) is False, "who only looks is told by other means"
+    with pytest.raises(StoreError, match="has lost what was put there: run mine removed 3 cells of orders") as told:
+        claim(store("a-1"))
     assert files_in(tmp_path) == []
     (tmp_path / "mine").mkdir()
-    assert not check(store("a-1"))
+    check_remembered(store("a-1"))
     (tmp_path / "mine").rmdir()
-    word = Path(told.value.remedy.split()[-2])
+    word = Path(told.value.remedy.split()[-4].removeprefix("file:"))
     assert word == tmp_path / FOLDER / "a-1~LOWTIDE_STATE"
     word.parent.mkdir()
     word.touch()

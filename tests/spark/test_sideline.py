@@ -88,10 +88,12 @@ def test_of_what_is_not_all_there_nothing_goes(runs: Runs, cells: DataFrame, mon
     """Where fewer cells can be read than were planned to go, by whatever hand, the run ends before it removes one."""
     with pytest.raises(StoreError, match=r"holds 10 of the 11 cells that are to go; nothing was removed"):
         put_aside(runs("one"), "orders", cells, 11)
-    moved = module._moved
-    monkeypatch.setattr(module, "_moved", lambda *given: dict([*moved(*given).items()][1:]))
+    read = module._read
+    monkeypatch.setattr(module, "_read", lambda *given: read(*given).limit(5))
     with pytest.raises(StoreError, match=r"holds 5 of the 10 cells that are to go; nothing was removed"):
         put_aside(runs("two"), "orders", cells, 10)
+    monkeypatch.undo()
+    assert {name: sideline(runs("x"), name).cells.count() for name in ("one", "two")} == {"one": 0, "two": 0}
 
 
 def test_files_that_are_missing_or_cut_short_are_named(runs: Runs, cells: DataFrame) -> None:
@@ -110,20 +112,22 @@ def test_files_that_are_missing_or_cut_short_are_named(runs: Runs, cells: DataFr
 
 def test_of_what_is_something_else_nothing_goes(runs: Runs, cells: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many cells are there, and not the same ones: a disk that loses what it says it has, or another's file."""
-    others = Path(put_aside(runs("other"), "orders", cells.selectExpr("* except (value)", "row as value"), 10))
-    moved = module._moved
-
-    def exchanged(*given: Any) -> dict[str, int]:
-        found = moved(*given)
-        for mine, other in zip(sorted(found), sorted(others.glob("part-*")), strict=True):
-            folder = Path(given[2].toUri().getPath())
-            (folder / f".{mine}.crc").unlink()
-            shutil.copy(other, folder / mine)
-        return found
-
-    monkeypatch.setattr(module, "_moved", exchanged)
+    others = put_aside(runs("other"), "orders", cells.selectExpr("* except (value)", "row as value"), 10)
+    read = module._read
+    monkeypatch.setattr(module, "_read", lambda run, _: read(run, [others]))
     with pytest.raises(StoreError, match=r"holds other cells than those that are to go; nothing was removed"):
         put_aside(runs("one"), "orders", cells, 10)
+    monkeypatch.undo()
+    assert sideline(runs("x"), "one").cells.count() == 0, "what is wrong there is no restore's to read"
+    put_aside(runs("one"), "orders", cells, 10)
+    assert sideline(runs("x"), "one").cells.select("value").distinct().collect() == [(b"value",)]
+
+
+def test_what_cells_come_to_is_the_same_with_every_spark(spark: SparkSession) -> None:
+    """A later one reads the lists that an earlier one wrote."""
+    row = ("t", "r", b"", b"\xff", None, 2**62, None, "put", "ü".encode(), "orphan", None)
+    frame = spark.createDataFrame([row, row], module.SCHEMA)
+    assert str(frame.agg(*module._sums()).first()["sum"]) == "6532793866876450558"
 
 
 def test_what_is_put_aside_outlasts_a_power_cut(
@@ -143,7 +147,11 @@ def test_what_is_put_aside_outlasts_a_power_cut(
     folder = Path(put_aside(runs("one"), "orders", cells, 10))
     there = [*folder.iterdir(), folder, folder.parent, tmp_path]
     assert {str(path) for path in there} <= set(synced)
-    assert set(synced.values()) == {len(list(tmp_path.rglob("*")))}
+    assert {synced[str(path)] for path in there} == {len(list(tmp_path.rglob("*")))}
+    # And the files before they have their names: half of one would be in the way of all that read there.
+    assert {Path(path).name for path in synced if Path(path).parent.name.startswith("_")} >= {
+        path.name for path in folder.glob("part-*")
+    }
 
 
 def test_what_a_first_try_put_aside_is_missed_after_a_second(runs: Runs, cells: DataFrame) -> None:

@@ -134,12 +134,19 @@ def write_text(files: Any, path: Any, text: str, *, over: bool = True) -> None:
 def make_durable(files: Any, folder: Any) -> None:
     """Have the disk keep what lies in a folder, and the folders above it by which it is found, where they are this
     machine's: what is only written is lost with the power. Other file systems have ways of their own.
+
+    Raises:
+        OSError: a file in it is not kept. Of a folder that is passed over: there are file systems whose folders need
+            not be asked, and folders above that others made.
     """
     if files.getUri().getScheme() != "file":
         return
     here = Path(folder.toUri().getPath())
-    for path in (*(each for each in here.iterdir() if each.is_file()), here, *here.parents):
-        with suppress(PermissionError):  # a folder above that others made, whose entry for this one is older
+    for path in here.iterdir():
+        if path.is_file():
+            _sync(path)
+    for path in (here, *here.parents):
+        with suppress(OSError):
             _sync(path)
 
 

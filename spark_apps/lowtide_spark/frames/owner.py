@@ -32,12 +32,11 @@ _BETWEEN = "~"
 
 
 def check(run: Context) -> bool:
-    """Refuse a sideline of another store, and one that has lost what runs of this one put there; whether it is this
-    one's already, else it is nobody's. Writes nothing.
+    """Refuse a sideline of another store; whether it is this one's already, else it is nobody's. Writes nothing.
 
     Raises:
         UsageError: it is another's.
-        StoreError: that cannot be told; or it has lost everything.
+        StoreError: that cannot be told.
     """
     try:
         folder, files = at(run, f"{root_of(run)}/{FOLDER}")
@@ -60,16 +59,19 @@ def check(run: Context) -> bool:
             "Give each store a state.sideline of its own; or, where that store is gone or has become this one (moved "
             f"to another HBase, its state table renamed), remove {claims[name].toString()}",
         )
-    if mine not in claims:
-        _check_remembered(run, folder, files)
     return mine in claims
 
 
-def _check_remembered(run: Context, folder: Any, files: Any) -> None:
-    """Of a sideline without a claim: refuse it where the summaries say that runs put cells there, seen from here, and
-    no folder of theirs is left. Of a machine's own disk another machine's runs tell nothing.
+def check_remembered(run: Context) -> None:
+    """Of a sideline without a claim: refuse to put anything there where the summaries say that runs did, seen from
+    here, and no folder of theirs is left. Of a machine's own disk another machine's runs tell nothing; a URL is every
+    machine's, ``file:`` included.
+
+    Raises:
+        StoreError: it has lost everything, or that cannot be told.
     """
-    one_machines = files.getUri().getScheme() == "file"
+    folder, files = at(run, f"{root_of(run)}/{FOLDER}")
+    one_machines = "://" not in root_of(run) and files.getUri().getScheme() == "file"
     here = myself().rpartition("@")[2]
     wanted = {
         name: one
@@ -77,8 +79,12 @@ def _check_remembered(run: Context, folder: Any, files: Any) -> None:
         if any(f"{root_of(run)}/{safe(name)}" == put.rpartition("/")[0] and (host == here or not one_machines)
                for host, put in one.folders)
     }  # fmt: skip
-    if not wanted or any(files.exists(at(run, f"{root_of(run)}/{safe(name)}")[0]) for name in wanted):
-        return
+    try:
+        if not wanted or any(files.exists(at(run, f"{root_of(run)}/{safe(name)}")[0]) for name in wanted):
+            return
+    except Py4JError as error:
+        fact = f"whether the sideline {root_of(run)} has what was put there cannot be told: {cause(error)}"
+        raise StoreError(f"{fact}; nothing was done", "let Spark's user read there, and run again") from error
     one = wanted[min(wanted)]
     table = min(one.cells)
     fact = (
@@ -88,7 +94,7 @@ def _check_remembered(run: Context, folder: Any, files: Any) -> None:
     raise StoreError(
         fact,
         "Mount or bring back what was there (HADOOP_CONF_DIR says which file system an address is of); or, where it is "
-        f"gone for good, put an empty file {child(run, folder, _claim_of(run)).toUri().getPath()} there",
+        f"gone for good, make the empty file {child(run, folder, _claim_of(run)).toString()} (and its folder)",
     )
 
 
@@ -97,10 +103,12 @@ def claim(run: Context) -> None:
 
     Raises:
         UsageError: it is another's.
-        StoreError: that cannot be told, or the claim not be put there; nothing may be done then.
+        StoreError: that cannot be told, or the claim not be put there; or it has lost what runs put there. Nothing may
+            be done then.
     """
     if check(run):
         return
+    check_remembered(run)
     folder, files = at(run, f"{root_of(run)}/{FOLDER}")
     path = child(run, folder, _claim_of(run))
     try:

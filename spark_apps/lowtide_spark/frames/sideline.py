@@ -20,7 +20,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.errors import StoreError
@@ -92,20 +92,12 @@ def put_aside(run: Context, table: str, cells: DataFrame, number: int) -> str:
         # What Spark clears up after a driver that was ended is all that lies in the folder it writes to: others' files,
         # too, that are written and not finished.
         own = f"_{uuid.uuid4().hex}"
-        planned = Observation()
-        going = cells.withColumn("table", F.lit(table)).select(*_typed()).observe(planned, *_sums())
+        going = cells.withColumn("table", F.lit(table)).select(*_typed())
         going.write.parquet(f"{folder}/{own}")
+        found = _checked(_read(run, [f"{folder}/{own}"]), going, number, folder)
+        make_durable(files, child(run, path, own))
+        # Only what was found to be right gets names by which it is read.
         moved = _moved(run, files, path, own)
-        # Of a file's end alone Parquet tells how many there are; for the sum each value is read.
-        found = _summed(_read(run, [child(run, path, name).toString() for name in moved]).agg(*_sums()).first())
-        if found.cells != number:
-            fact = (
-                f"the sideline {folder} holds {found.cells} of the {number} cells that are to go; nothing was removed"
-            )
-            raise StoreError(fact, "see whether another program removes files there; run again")
-        if found != _summed(planned.get):
-            fact = f"the sideline {folder} holds other cells than those that are to go; nothing was removed"
-            raise StoreError(fact, "see whether another program writes there, or a disk is failing; run again")
         file_list.write(run, files, path, own.strip("_"), moved, found)
         make_durable(files, path)
     return folder
@@ -122,9 +114,24 @@ def _sums() -> list[Column]:
     return [F.count(F.lit(1)).alias("cells"), whole.alias("sum")]
 
 
-def _summed(row: Any) -> Summed:
-    """Of a row with :func:`_sums`, or what was observed of them."""
-    return Summed(row["cells"], str(row["sum"]))
+def _checked(there: DataFrame, going: DataFrame, number: int, folder: str) -> Summed:
+    """What the cells that can be read *there* come to: *number*, and the same as those *going*.
+
+    Of a file's end alone Parquet tells how many there are; for the sum each value is read.
+
+    Raises:
+        StoreError: they do not.
+    """
+    both = there.agg(F.lit("there").alias("which"), *_sums()).union(going.agg(F.lit("going"), *_sums()))
+    summed = {row["which"]: Summed(row["cells"], str(row["sum"])) for row in both.collect()}
+    found = summed["there"]
+    if found.cells != number:
+        fact = f"the sideline {folder} holds {found.cells} of the {number} cells that are to go; nothing was removed"
+        raise StoreError(fact, "see whether another program removes files there; run again")
+    if found != summed["going"]:
+        fact = f"the sideline {folder} holds other cells than those that are to go; nothing was removed"
+        raise StoreError(fact, "see whether another program writes there, or a disk is failing; run again")
+    return found
 
 
 def _moved(run: Context, files: Any, path: Any, own: str) -> dict[str, int]:

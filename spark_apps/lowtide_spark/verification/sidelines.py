@@ -49,11 +49,16 @@ class Aside:
             return None
         columns = ("table", "row", "family", "qualifier", "timestamp")
         aside = F.regexp_extract(F.input_file_name(), "([^/]+)/[^/]+/[^/]+$", 1)
-        return run.store.spark.read.parquet(*self.folders).select(
-            *columns,
-            start_of(F.col("timestamp")).alias("start_ts"),
-            F.col("commit_ts").isNull().alias("aborted"),
-            aside.alias("aside"),
+        return (
+            run.store.spark.read.schema(_SCHEMA)
+            .option("pathGlobFilter", "*.parquet")
+            .parquet(*self.folders)
+            .select(
+                *columns,
+                start_of(F.col("timestamp")).alias("start_ts"),
+                F.col("commit_ts").isNull().alias("aborted"),
+                aside.alias("aside"),
+            )
         )
 
     def run_of(self, aside: str) -> str:
@@ -221,7 +226,7 @@ def _look(run: Run, name: str) -> _Files:
             if said.get("format", 1) != 1:
                 return _Files(f"its sideline {name} is of another Lowtide: the format of {each} is {said['format']}")
             listed.update(said["files"])
-            if said.get("sum"):
+            if said.get("sum") and said["files"]:
                 found.sums.append((frozenset(said["files"]), int(said["sum"])))
         except Exception as error:  # the file system's, or it is cut short
             return _Files(f"the list {each} of its sideline {name} cannot be read: {cause(error)}")
@@ -273,7 +278,8 @@ def _kept(run: Run, folders: Sequence[str]) -> dict[str, list[Row]]:
         return {}
     end = F.regexp_extract(F.input_file_name(), "([^/]+/[^/]+)/[^/]+$", 1).alias("end")
     file = F.regexp_extract(F.input_file_name(), "([^/]+)$", 1).alias("file")
-    cells = run.store.spark.read.schema(_SCHEMA).parquet(*folders).groupBy(end, file)
+    found_there = run.store.spark.read.schema(_SCHEMA).option("pathGlobFilter", "*.parquet").parquet(*folders)
+    cells = found_there.groupBy(end, file)
     whole = F.sum(F.xxhash64(*(each.split()[0] for each in _SCHEMA.split(", "))).cast("decimal(20,0)"))
     found: dict[str, list[Row]] = {}
     for row in cells.agg(F.count("*").alias("n"), F.max("timestamp").alias("t"), whole.alias("sum")).collect():
