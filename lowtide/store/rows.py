@@ -124,8 +124,8 @@ class Rows:
 
     def record_format(self) -> None:
         """Write which format the records have from here on, where that is not recorded yet: an older Lowtide that knows
-        the row refuses them then. Whoever writes to the records does that first, a person's command too: an older one
-        would not see what it wrote.
+        the row refuses them then. Whoever acts by the records, or decides something in them by hand, does that first:
+        an older one would not see what was written.
 
         Raises:
             FormatError: a newer Lowtide wrote there since they were read.

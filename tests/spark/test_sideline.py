@@ -112,7 +112,7 @@ def test_files_that_are_missing_or_cut_short_are_named(runs: Runs, cells: DataFr
 
 def test_of_what_is_something_else_nothing_goes(runs: Runs, cells: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many cells are there, and not the same ones: a disk that loses what it says it has, or another's file."""
-    others = put_aside(runs("other"), "orders", cells.selectExpr("* except (value)", "row as value"), 10)
+    others = put_aside(runs("other"), "orders", cells.withColumn("value", cells["row"]), 10)
     read = module._read
     monkeypatch.setattr(module, "_read", lambda run, _: read(run, [others]))
     with pytest.raises(StoreError, match=r"holds other cells than those that are to go; nothing was removed"):
@@ -210,7 +210,7 @@ def test_a_list_of_an_older_lowtide_is_gone_by(runs: Runs, cells: DataFrame) -> 
 def test_the_verifier_reads_every_value(runs: Runs, cells: DataFrame) -> None:
     """A file that holds as many cells, and not those that were put aside, is named; the others are right."""
     folder = Path(put_aside(runs("one"), "orders", cells, 10))
-    others = Path(put_aside(runs("other"), "orders", cells.selectExpr("* except (value)", "row as value"), 10))
+    others = Path(put_aside(runs("other"), "orders", cells.withColumn("value", cells["row"]), 10))
     for path in (folder, others):
         assert verified._content_wrong(runs("x"), str(path), 10, verified._look(runs("x"), str(path)), {}) == ("", 0)
     (listed,) = folder.glob("_lowtide*.json")

@@ -498,6 +498,7 @@ def test_a_pause_in_the_middle_of_a_repair_leaves_transactions_as_they_are(
 
     monkeypatch.setattr(LedgerRows, "__call__", asked)
     outcome = job("transaction_repair", "--grace", "0s", "--execute", config=books.at_once)
+    assert len(books.entries()) == 2, "it went on"
     assert outcome.code == 1
     assert "is paused until" in outcome.problems
     monkeypatch.undo()

@@ -904,7 +904,7 @@ def test_a_dead_run_that_removed_keeps_restores_waiting(
 
 
 @pytest.mark.turns(2)
-@pytest.mark.parametrize("step", ["sideline.put_aside", "removal._step"])
+@pytest.mark.parametrize("step", ["file_list.write", "removal._step"])
 def test_a_run_that_is_overtaken_between_its_steps_goes_no_further(
     gc: Callable[..., Outcome], job: Job, scene: Scene, omid: OmidClient, state: StateStore, step: str
 ) -> None:
@@ -927,7 +927,7 @@ def test_a_run_that_is_overtaken_between_its_steps_goes_no_further(
     assert [set(shown(omid, table))] == at_that
     assert outcome.code == 1
     assert "another run of history_gc has taken over" in outcome.problems
-    assert (at_that[0] == set(before)) == (step == "sideline.put_aside")
+    assert (at_that[0] == set(before)) == (step == "file_list.write")
     assert omid.read(table, omid.begin()) == visible
     assert gc(table).code == 0
 

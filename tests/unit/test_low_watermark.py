@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from lowtide_spark.frames.writing import Life
 from lowtide_spark.run import oracle
 from lowtide_spark.run.oracle import OracleChecks
 
@@ -37,7 +38,7 @@ def test_a_low_watermark_is_dated_no_earlier_than_it_was_read(monkeypatch: pytes
     monkeypatch.setattr(oracle, "allotted", lambda *_: None)
     monkeypatch.setattr(OracleChecks, "_check_oracle", lambda _: None)
     monkeypatch.setattr(OracleChecks, "_check_entries_kept", lambda _: None)
-    monkeypatch.setattr(OracleChecks, "_commit_table_life", lambda _: 7)
+    monkeypatch.setattr(OracleChecks, "_commit_table_life", lambda _: Life("OMID_COMMIT_TABLE", 7))
     monkeypatch.setattr(OracleChecks, "_stored_low_watermark", read)
     store: Any = SimpleNamespace(state=lambda: state)
     options: Any = SimpleNamespace(execute=True, as_configured=False)

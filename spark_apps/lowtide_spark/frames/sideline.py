@@ -105,7 +105,7 @@ def put_aside(run: Context, table: str, cells: DataFrame, number: int) -> str:
 
 def _typed() -> list[Column]:
     """The columns as they come back, for a sum goes by their types too."""
-    return [F.col(name).cast(kind) for name, kind in (each.split() for each in SCHEMA.split(", "))]
+    return [F.col(name).cast(kind).alias(name) for name, kind in (each.split() for each in SCHEMA.split(", "))]
 
 
 def _sums() -> list[Column]:
