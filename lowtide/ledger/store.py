@@ -15,6 +15,7 @@ from lowtide.errors import LedgerError, LowtideError, StoreError, TableError, Us
 from lowtide.ledger import keeping, steps
 from lowtide.ledger.model import FAMILY, ISSUER_ROW, Table, key_bytes, key_text
 from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Scan, Write
+from lowtide.store.connections import renew
 from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, failures, has_table, kept_for, no_answer, pool
 
 if TYPE_CHECKING:
@@ -296,7 +297,7 @@ class _Patient:
             except failures():
                 if attempt == 2:
                     raise
-                _renew(self._connection)
+                renew(self._connection)
                 self._connection.open()
         raise AssertionError
 
@@ -384,12 +385,6 @@ def _left(what: str, error: Exception, written: bool) -> LowtideError:
     if written:
         return LedgerError(str(no_answer(what, error, "it was left as it is, a repair brings it to its end")))
     return no_answer(what, error, "nothing was written")
-
-
-def _renew(connection: Any) -> None:
-    """As happybase's pool does with a connection of which nobody knows what is still under way on it."""
-    connection.close()
-    connection._refresh_thrift_client()
 
 
 @contextmanager

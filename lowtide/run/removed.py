@@ -28,14 +28,12 @@ class Removed:
     tries: Counter[str] = field(default_factory=Counter)
     #: The highest that it had read: it removed nothing of a transaction above it.
     low_watermark: int = 0
-    #: By table, the machines that it ran on, each with the folder that it put cells of that table into.
-    places: dict[str, list[str]] = field(default_factory=dict)
-    #: The same of all tables, as host and folder, where both are known.
-    folders: set[tuple[str, str]] = field(default_factory=set)
+    #: By table, the machines that it ran on, each with the folder that it put cells of that table into; "": not known.
+    places: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
     def sentence(self, table: str, here: int) -> str:
         """That of what it removed of *table* only so many cells are *here*, and where the others ought to be."""
-        there = "; or ".join(self.places[table])
+        there = "; or ".join(_said(*place) for place in self.places[table])
         return (
             f"run {self.run} removed {self.cells[table]:,} cells of {table}, and of those {here:,} are in the sideline "
             f"that is seen from here. It put them aside {there}"
@@ -57,10 +55,7 @@ def removed(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Removed]:
             one.cells[name] += table["counts"]["deleted"]
             one.tries[name] += 1
             one.low_watermark = max(one.low_watermark, summary["low_watermark"])
-            host, folder = summary.get("by", {}).get("host", ""), _folder(table)
-            if host and folder:
-                one.folders.add((host, folder))
-            place = _place(host, folder)
+            place = summary.get("by", {}).get("host", ""), _folder(table)
             if place not in (places := one.places.setdefault(name, [])):
                 places.append(place)
     return found
@@ -70,6 +65,6 @@ def _folder(table: Mapping[str, Any]) -> str:
     return next((found[1] for note in table.get("notes", ()) if (found := _KEPT_IN.match(note))), "")
 
 
-def _place(host: str, folder: str) -> str:
+def _said(host: str, folder: str) -> str:
     on = f"on {host or 'a machine whose name is not recorded'}"
     return f"{on}, in {folder}" if folder else on

@@ -43,6 +43,12 @@ def pool(thrift: Thrift, size: int) -> Any:
     return _pool_type()(thrift, size)
 
 
+def renew(connection: Any) -> None:
+    """As happybase's pool does with a connection of which nobody knows what is still under way on it."""
+    connection.close()
+    connection._refresh_thrift_client()
+
+
 @cache
 def _asking_type() -> Any:
     """happybase is imported here, as in :mod:`lowtide.store.gateway`; and what others do without."""
@@ -145,8 +151,7 @@ def _pool_type() -> Any:
                     yield taken
                 except BaseException as error:
                     if not isinstance(error, ended):
-                        taken.close()
-                        taken._refresh_thrift_client()
+                        renew(taken)
                     raise
 
     return Pool

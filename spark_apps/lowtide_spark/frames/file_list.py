@@ -28,10 +28,10 @@ _SINGLE = "_lowtide.json"
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """What cells come to: how many they are, and a sum over all that each of them holds. Empty: not known."""
+    """What cells come to: how many they are, and a sum over all that each of them holds."""
 
     cells: int
-    sum: str = ""
+    sum: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ its turn.
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -76,9 +77,9 @@ def check_remembered(run: Context) -> None:
     wanted = {
         name: one
         for name, one in missed.recorded(run).items()
-        if any(f"{root_of(run)}/{safe(name)}" == put.rpartition("/")[0] and (host == here or not one_machines)
-               for host, put in one.folders)
-    }  # fmt: skip
+        for host, put in chain.from_iterable(one.places.values())
+        if put.rpartition("/")[0] == f"{root_of(run)}/{safe(name)}" and (host == here or not one_machines)
+    }
     try:
         if not wanted or any(files.exists(at(run, f"{root_of(run)}/{safe(name)}")[0]) for name in wanted):
             return

@@ -12,7 +12,7 @@ What lies there is people's data: a run's folder is its user's alone.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -137,7 +137,7 @@ def _checked(there: DataFrame, going: DataFrame, number: int, folder: str) -> Su
 def _moved(run: Context, files: Any, path: Any, own: str) -> dict[str, int]:
     """The files that lie in the folder *own* of *path*, moved there from it, with their lengths; the folder goes."""
     written = child(run, path, own)
-    moved = _lengths(files, written)
+    moved = _data(_inside(files, written))
     for name in moved:
         target = child(run, path, name)
         if not files.rename(child(run, written, name), target):
@@ -325,7 +325,7 @@ def folders(run: Context) -> list[Folder]:
     found = []
     for folder in _sidelines(files, root, []):
         tables = [inner.getPath() for inner in files.listStatus(folder) if inner.isDirectory()]
-        sizes = {name_of(table.getName()): sum(_lengths(files, table).values()) for table in tables}
+        sizes = {name_of(table.getName()): sum(_data(_inside(files, table)).values()) for table in tables}
         found.append(Folder(name_of(folder.getName()), newest(files, folder), sizes))
     return sorted(found, key=lambda each: -each.written)
 
@@ -355,8 +355,9 @@ def _whole(run: Context, files: Any, root: Any, table: str | None = None) -> tup
     for folder in (status.getPath() for status in files.listStatus(root) if status.isDirectory()):
         if table is not None and folder.getName() != safe(table):
             continue
-        there, wanted = _lengths(files, folder), {}
-        if listed := file_list.read(run, files, folder, _names(files, folder)):
+        inside = _inside(files, folder)
+        there, wanted = _data(inside), {}
+        if listed := file_list.read(run, files, folder, inside):
             wanted = listed.lengths
             missing = sorted(file for file, length in wanted.items() if there.get(file) != length)
             lost[name_of(folder.getName())] = listed.damaged + missing
@@ -393,16 +394,16 @@ def _own_folder(run: Context) -> str:
     return folder
 
 
-def _names(files: Any, folder: Any) -> list[str]:
-    return [status.getPath().getName() for status in files.listStatus(folder)]
-
-
-def _lengths(files: Any, folder: Any) -> dict[str, int]:
-    """Spark's files there; what somebody has packed, or put beside them, is none."""
+def _inside(files: Any, folder: Any) -> dict[str, int]:
+    """The files of a folder, with their lengths."""
     if not files.exists(folder):
         return {}
-    found = ((s.getPath().getName(), s.getLen()) for s in files.listStatus(folder))
-    return {name: length for name, length in found if name.endswith(".parquet") and not name.startswith(("_", "."))}
+    return {status.getPath().getName(): status.getLen() for status in files.listStatus(folder)}
+
+
+def _data(inside: Mapping[str, int]) -> dict[str, int]:
+    """Spark's files of those; what somebody has packed, or put beside them, is none."""
+    return {n: length for n, length in inside.items() if n.endswith(".parquet") and not n.startswith(("_", "."))}
 
 
 def sweep(run: Context) -> list[str]:
@@ -441,4 +442,4 @@ def _is_sideline(files: Any, folder: Any) -> bool:
     if any(each.getPath().getName().startswith((UNDECIDED, _MARKER)) for each in inner):
         return True
     tables = (each.getPath() for each in inner if each.isDirectory())
-    return any(file_list.is_list(name) for table in tables for name in _names(files, table))
+    return any(file_list.is_list(name) for table in tables for name in _inside(files, table))

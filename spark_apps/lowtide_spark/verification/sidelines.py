@@ -49,16 +49,11 @@ class Aside:
             return None
         columns = ("table", "row", "family", "qualifier", "timestamp")
         aside = F.regexp_extract(F.input_file_name(), "([^/]+)/[^/]+/[^/]+$", 1)
-        return (
-            run.store.spark.read.schema(_SCHEMA)
-            .option("pathGlobFilter", "*.parquet")
-            .parquet(*self.folders)
-            .select(
-                *columns,
-                start_of(F.col("timestamp")).alias("start_ts"),
-                F.col("commit_ts").isNull().alias("aborted"),
-                aside.alias("aside"),
-            )
+        return _read(run, self.folders).select(
+            *columns,
+            start_of(F.col("timestamp")).alias("start_ts"),
+            F.col("commit_ts").isNull().alias("aborted"),
+            aside.alias("aside"),
         )
 
     def run_of(self, aside: str) -> str:
@@ -278,13 +273,17 @@ def _kept(run: Run, folders: Sequence[str]) -> dict[str, list[Row]]:
         return {}
     end = F.regexp_extract(F.input_file_name(), "([^/]+/[^/]+)/[^/]+$", 1).alias("end")
     file = F.regexp_extract(F.input_file_name(), "([^/]+)$", 1).alias("file")
-    found_there = run.store.spark.read.schema(_SCHEMA).option("pathGlobFilter", "*.parquet").parquet(*folders)
-    cells = found_there.groupBy(end, file)
+    cells = _read(run, folders).groupBy(end, file)
     whole = F.sum(F.xxhash64(*(each.split()[0] for each in _SCHEMA.split(", "))).cast("decimal(20,0)"))
     found: dict[str, list[Row]] = {}
     for row in cells.agg(F.count("*").alias("n"), F.max("timestamp").alias("t"), whole.alias("sum")).collect():
         found.setdefault(unquote(row.end), []).append(row)
     return found
+
+
+def _read(run: Run, folders: Sequence[str]) -> DataFrame:
+    """Spark's files there, whatever lies beside them."""
+    return run.store.spark.read.schema(_SCHEMA).option("pathGlobFilter", "*.parquet").parquet(*folders)
 
 
 def _end(folder: str) -> str:
