@@ -98,7 +98,7 @@ class Director:
     def __init__(self, lab: Laboratory, plan: Plan) -> None:
         self.lab = lab
         self.plan = plan
-        self.judge = Judge()
+        self.judge = Judge(sweeps=plan.sweeps)
         self.counts: Counter[str] = Counter()
         self.trace: list[str] = []
         self.strikes = Strikes(lab)
@@ -120,7 +120,7 @@ class Director:
         #: Commit timestamps of transactions whose clients have no answer, by start.
         self._in_flight: dict[int, int] = {}
         self.tables = Tables(lab, self.judge, self.strikes, phoenix=plan.phoenix)
-        self.people = People(lab, self.judge, self.strikes, self.tables, self._in_flight)
+        self.people = People(lab, self.judge, self.strikes, self.tables, self._in_flight, self._points)
         self._highest_bound = 0
         self._bank: Bank | None = None
         self._phoenix: Phoenix | None = None
@@ -147,6 +147,7 @@ class Director:
             relayed=bool(kinds & AT_HBASE),
             patient=bool(kinds & {Kind.HBASE, Kind.SERVER}),
             phoenix=self.plan.phoenix,
+            sweeps=self.plan.sweeps,
         )
         if self.plan.phoenix:
             assert self.lab.phoenix is not None
@@ -483,6 +484,8 @@ class Director:
         # What comes late was sent when the table may have been its own.
         owner = actor.run_id if actor.step.job == "orphan_cleanup" and silent is None else ""
         self.judge.written(where, before, after, aside, came_back=actor.came_back_since, silent=may_not, owner=owner)
+        if "--execute" not in actor.arguments:
+            self.judge.dry(where, before, after)
         if actor.clock_off:
             self.judge.written_by_a_wrong_clock(where, before, after)
 
@@ -531,7 +534,7 @@ class Director:
         self.judge.cleaned(set(named) - passed_over, actor.came_back_since)
 
     def _got_far(self, actor: Actor) -> None:
-        """How far it has cleaned each table, or pruned."""
+        """How far it has cleaned each table, pruned, or put back what was pruned."""
         assert actor.outcome is not None
         summary = actor.outcome.summary
         if actor.step.job == "orphan_cleanup" and "--to" not in actor.arguments:
@@ -539,6 +542,8 @@ class Director:
             self.judge.cleaned_up_to(summary["low_watermark"] or 0, whole, actor.came_back_since)
             if actor.outcome.code == 0:
                 self._came_clean(actor)
+        if actor.step.job == "journal_replay" and actor.outcome.code == 0 and not actor.came_back_since:
+            self.judge.replayed()
         if actor.step.job == "commit_table_pruning" and actor.outcome.code == 0:
             self.judge.history.pruned = max(self.judge.history.pruned, summary["bound"] or 0)
 

@@ -177,6 +177,8 @@ class History:
     #: Whatever was written to them at any time.
     ever: dict[str, dict[Key, bytes]] = field(default_factory=lambda: defaultdict(dict))
     snapshots: dict[str, tuple[dict[Key, bytes], set[int]]] = field(default_factory=dict)
+    #: Of which tables an HBase snapshot is there; of the others that had one there is what was exported of it.
+    standing: set[str] = field(default_factory=set)
     #: Tables that lost everything since an HBase snapshot of them was taken.
     empty_since: set[str] = field(default_factory=set)
     #: Committed, and nothing in the store need tell: a person decides, and until then nothing becomes of the cells.
@@ -229,9 +231,17 @@ class History:
         """What the HBase snapshot of the table has came to what there is."""
         self.tables[table] |= self.snapshots[table][0]
 
+    def untold_where(self, cells: Mapping[Key, bytes], proofs: Collection[int]) -> None:
+        """Of what committed and has cells here without shadow cells nothing need tell, but where *proofs*, the
+        transactions of commit table and journal, do.
+        """
+        for start in {start_of(key[3]) for key in unproved(cells)} & self.commits.keys() - set(proofs):
+            self.untold_of(start)
+
     def kept(self, table: str) -> None:
         """An HBase snapshot of the table was taken."""
         self.snapshots[table] = (dict(self.tables[table]), self.begun - self.ended)
+        self.standing.add(table)
         self.empty_since.discard(table)
 
     def restorable(self, table: str) -> bool:
@@ -364,6 +374,8 @@ class Judge:
     """What it finds wrong it says in ``wrong``, each with where it was seen."""
 
     history: History = field(default_factory=History)
+    #: Whether the journal may let go of what nobody needs.
+    sweeps: bool = False
     wrong: list[str] = field(default_factory=list)
     #: Tables that came back from an HBase snapshot since a run last cleaned all of them: until then Omid's readers need
     #: not see what was pruned.
@@ -429,7 +441,7 @@ class Judge:
         cannot know. *silent*: tables to which nothing may be written. *owner*: the run, if it writes under the epochs
         of its tables.
 
-        (6) It writes to no table that another run has taken over.
+        (6) It writes to no table that another run has taken over, and puts no marks where none is its own any more.
 
         (1) What the mark keeps stays: every read point from the mark on shows what it showed. (2) No shadow cell, entry
         or mark says what is not so. (4) What left the commit table is in the journal, and no cell needs it. (7) What
@@ -446,6 +458,10 @@ class Judge:
                     self._say(where, f"{table} was written to, which {self._owners.get(table)} took over (6)")
                 self._table(f"{where}, {table}", watermark, was, is_, (table, aside.get(table, ())))
         self._commit_table(where, watermark, before, after, came_back)
+        if owner and owner not in self._owners.values():
+            marks = [{s for s, e in commit_entries(seen.commit_table).items() if e.invalid} for seen in (before, after)]
+            for start in sorted(marks[1] - marks[0]):
+                self._say(where, f"{start} got a mark by a run all of whose tables others have taken over (6)")
 
     def _table(
         self,
@@ -499,6 +515,8 @@ class Judge:
         journal = journal_entries(after.journal)
         commits = self.history.commits
         self._journal(where, journal_entries(before.journal), journal)
+        if gone := journal_entries(before.journal).keys() - journal.keys():
+            self._let_go(where, gone, after, came_back)
         for start in sorted(was.keys() | now.keys()):
             old, new = was.get(start, Entry(None, False)), now.get(start, Entry(None, False))
             if old == new:
@@ -518,15 +536,24 @@ class Judge:
                 self._say(where, f"the mark of {start} went, and the journal has nothing (4)")
 
     def _journal(self, where: str, was: Mapping[int, int | None], now: Mapping[int, int | None]) -> None:
-        """Nothing goes from it, no commit timestamp there becomes another, and what comes is so."""
-        for start in sorted(was.keys() | now.keys()):
-            if start not in now:
-                self._say(where, f"{start} went from the journal (4)")
-            elif was.get(start) is not None and was[start] != now[start]:
+        """No commit timestamp there becomes another, and what comes is so."""
+        for start in sorted(now):
+            if was.get(start) is not None and was[start] != now[start]:
                 self._say(where, f"{start} has {now[start]} in the journal, and had {was[start]} (4)")
             elif start not in was and now[start] not in (None, self.history.commits.get(start)):
                 said = self.history.commits.get(start)
                 self._say(where, f"{start} came into the journal with {now[start]}, and has {said} (2)")
+
+    def _let_go(self, where: str, gone: Collection[int], after: Seen, came_back: Collection[str]) -> None:
+        """Nothing goes from the journal, or, where it may let go, nothing that an HBase snapshot or a cell may need."""
+        for start in sorted(gone):
+            if not self.sweeps:
+                self._say(where, f"{start} went from the journal (4)")
+            elif self.history.standing:
+                self._say(where, f"{start} went from the journal, and {sorted(self.history.standing)} are kept (4)")
+            else:
+                self.counts["let go of by the journal"] += 1
+                self._needed(where, start, after, came_back)
 
     def _needed(self, where: str, start: int, after: Seen, came_back: Collection[str]) -> None:
         if start not in self.history.commits:
@@ -537,6 +564,12 @@ class Judge:
             for key in unproved(standing(raw)):
                 if start_of(key[3]) == start:
                     self._say(where, f"the entry of {start} went, and {table} {key} lacks its shadow cell (4)")
+
+    def dry(self, where: str, before: Seen, after: Seen) -> None:
+        """A run that is not to act changes nothing but records."""
+        self.counts["writes of runs that are not to act"] += 1
+        if before != after:
+            self._say(where, "it is not to act, and has written")
 
     # -- the records
 
@@ -593,6 +626,12 @@ class Judge:
         back* since it looked.
         """
         self.came_back -= set(tables) - set(came_back)
+
+    def replayed(self) -> None:
+        """All that the journal has of commits is in the commit table again: Omid's readers see what came back whole,
+        but for what nothing tells of.
+        """
+        self.came_back.clear()
 
     def cleaned_up_to(self, watermark: int, tables: Collection[str], came_back: Collection[str]) -> None:
         """A run has recorded all of these *tables* as cleaned up to a low watermark."""

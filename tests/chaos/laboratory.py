@@ -110,17 +110,23 @@ class Laboratory:
         return self.folder / "sideline-away"
 
     def begin(
-        self, *, ledger: bool = False, relayed: bool = False, patient: bool = False, phoenix: bool = False
+        self,
+        *,
+        ledger: bool = False,
+        relayed: bool = False,
+        patient: bool = False,
+        phoenix: bool = False,
+        sweeps: bool = False,
     ) -> None:
         """A store without transactional tables but those of the plan, which are empty, and without records of them.
 
         With *ledger* the configuration has one. Runs go through the relay before the gateway, if there is one, and
         where they are *relayed* through that before HBase's servers. With *patient* HBase's client has as many tries as
         Lowtide gives it where nothing is configured: enough for a server that died to be missed. With *phoenix* the
-        tables of its clients are there too.
+        tables of its clients are there too. Where it *sweeps* the journal lets go of what it had when a run began.
         """
         self.folder.mkdir(parents=True)
-        content = self._settings(ledger=ledger, relayed=relayed, patient=patient)
+        content = self._settings(ledger=ledger, relayed=relayed, patient=patient, sweeps=sweeps)
         self.file.write_text(yaml.safe_dump(content))
         for snapshot in self.omid.snapshots():
             self.omid.delete_snapshot(snapshot)
@@ -145,13 +151,19 @@ class Laboratory:
             # As a collection does: no history is collected of an oracle that counts without any.
             state.add_sample(state.server_time(), self.origins[-1])
 
-    def _settings(self, *, ledger: bool, relayed: bool, patient: bool) -> dict[str, Any]:
+    def _settings(self, *, ledger: bool, relayed: bool, patient: bool, sweeps: bool) -> dict[str, Any]:
         content = settings_for(
             self.stack,
             self.folder,
             **({"ledger": {"prefix": LEDGER, "grace": "0s", "allow_short_grace": True}} if ledger else {}),
-            state={"table": STATE, "journal_table": JOURNAL},
-            defaults={"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}},
+            state={"table": STATE, "journal_table": JOURNAL, **({"journal_keep": "0s"} if sweeps else {})},
+            defaults={
+                "history_max_age": "0s",
+                "min_history_age": "0s",
+                "budget": {"share": 1.0},
+                # Nothing that only a pass from 0 finds may find its entry gone from the journal.
+                **({"full_pass_every": "0s"} if sweeps else {}),
+            },
         )
         hbase = content["hbase"]
         if self.gateway is not None:
@@ -292,9 +304,9 @@ class Laboratory:
         """The table's owner says no, or yes again."""
         self.omid.set(table, **{ATTRIBUTE: "on" if on else "off"})
 
-    def hold(self, table: str) -> tuple[str, int]:
-        """Hold a table's history from the low watermark on; the hold's id and its read point."""
-        held = take(self.config, table, owner="chaos", reason="by the plan", lasting=timedelta(hours=6))
+    def hold(self, table: str, point: int | None = None) -> tuple[str, int]:
+        """Hold a table's history from a read point on, or the low watermark; the hold's id and its read point."""
+        held = take(self.config, table, point, owner="chaos", reason="by the plan", lasting=timedelta(hours=6))
         return held.id, held.timestamp
 
     def release(self, table: str, name: str) -> None:
@@ -313,6 +325,10 @@ class Laboratory:
     def confirm(self, table: str) -> None:
         """A person says that a table's transactions were this oracle's."""
         decisions.confirm(table, self.file, yes=True)
+
+    def journal_lost(self) -> None:
+        """A person has everything go on without what the journal has lost."""
+        decisions.journal_lost(self.file, yes=True)
 
     def resolve(self, start: int, commit: int | None) -> None:
         """A person says what became of a transaction."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 from lowtide.errors import LowtideError
@@ -20,13 +20,20 @@ class People:
     """
 
     def __init__(
-        self, lab: Laboratory, judge: Judge, strikes: Strikes, tables: Tables, in_flight: Collection[int]
+        self,
+        lab: Laboratory,
+        judge: Judge,
+        strikes: Strikes,
+        tables: Tables,
+        in_flight: Collection[int],
+        points: Sequence[int],
     ) -> None:
         self._lab = lab
         self._judge = judge
         self._strikes = strikes
         self._tables = tables
         self._in_flight = in_flight
+        self._points = points
         self._holds: dict[str, list[str]] = {table: [] for table in Table}
         #: The pauses, by table.
         self.paused: dict[str, str] = {}
@@ -47,7 +54,7 @@ class People:
             return type(error).__name__
 
     def take_all_back(self) -> None:
-        """Nothing is paused, vetoed, held, or to be confirmed."""
+        """Nothing is paused, vetoed, held, or to be confirmed, and of a journal that lost something it is known."""
         for table in Table:
             if table in self.paused:
                 self._lab.resume(self.paused.pop(table))
@@ -59,6 +66,9 @@ class People:
                 with suppress(LowtideError):
                     self._lab.release(table, name)
             self._judge.held[table].clear()
+        if self._tables.journal_lost:
+            self._lab.journal_lost()
+            self._tables.journal_lost = False
         self._tables.vetoed.clear()
         self._tables.imported.clear()
 
@@ -76,8 +86,8 @@ class People:
             case Word.CONSENT if table in self._tables.vetoed and table not in self._tables.disabled:
                 self._tables.vetoed.discard(table)
                 self._lab.veto(table, on=True)
-            case Word.HOLD:
-                name, point = self._lab.hold(table)
+            case Word.HOLD | Word.KEEP if step.word is Word.HOLD or self._points:
+                name, point = self._lab.hold(table, self._points[-1] if step.word is Word.KEEP else None)
                 self._holds[table].append(name)
                 self._judge.held[table].append(point)
             case Word.RELEASE if self._holds[table]:
@@ -131,6 +141,13 @@ class People:
         bare = {start_of(key[3]) for raw in own for key in unproved(standing(raw))}
         return sorted(start for start in bare & history.ended if start <= watermark and start not in self._in_flight)
 
+    def _accept(self, _: Say) -> str | None:
+        if not self._tables.journal_lost:
+            return "it has lost nothing"
+        self._lab.journal_lost()
+        self._tables.journal_lost = False
+        return None
+
     def _reset(self, step: Say) -> None:
         self._lab.reset()
         self._judge.recorded(f"step {step.number}", "a person", self._lab.raw(STATE))
@@ -141,5 +158,6 @@ class People:
         Word.RESOLVE: _resolve,
         Word.DECIDE: lambda self, _: self.decide_the_rest(),
         Word.MEET: _meet,
+        Word.ACCEPT: _accept,
         Word.RESET: _reset,
     }

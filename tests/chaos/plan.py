@@ -145,8 +145,11 @@ class Change(StrEnum):
     NEWER = "has its newer files compacted"
     FREEZE = "takes no writes"
     THAW = "takes writes again"
+    BARE = "has the marks of all families taken off"
+    UNSNAP = "has its HBase snapshot deleted"
     DEAFEN = "is there while the journal takes no writes"
     HEAR = "is there while the journal takes writes again"
+    LOSE = "is there while the journal loses all that it has"
 
 
 #: After these a table is not what its clients made it.
@@ -173,12 +176,14 @@ class Word(StrEnum):
     VETO = "vetoed"
     CONSENT = "no longer vetoed"
     HOLD = "held"
+    KEEP = "held from where a reader reads"
     RELEASE = "released"
     FORGET = "forgotten"
     CONFIRM = "confirmed"
     RESOLVE = "whence a person decides of a transaction"
     DECIDE = "whence a person decides of all that nothing proves"
     MEET = "read by clients of an oracle that has a successor, who mark what they find no proof of"
+    ACCEPT = "there while a person goes on without what the journal has lost"
     RESET = "cleaned from 0 again, as all are: the records are reset"
 
 
@@ -257,6 +262,8 @@ RECORD, COUNTED = "record_all", "add_commit_count"
 #: Where a run asks HBase for its time, twice each time: a cleanup when it begins, with the low watermark, and before it
 #: makes up what to record.
 TIMED = "passing_row"
+#: Where a history GC tells others which mark it has planned for a table, and where it publishes it.
+INTENDED, MARKED = "intend", "apply_mark"
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
 KINDS = {"connector": 6, "read": 3, "gateway": 5, "hbase": 1, "files": 2, RECORD: 1, COUNTED: 1, TIMED: 1}
 #: Of some kinds a run has many effects; the others come one to three times.
@@ -268,17 +275,20 @@ JOBS = 7
 
 
 class World(StrEnum):
-    """What a plan is about. Four seeds that follow each other have all of them."""
+    """What a plan is about. As many seeds that follow each other have all of them."""
 
     TORN = "torn transactions"
     """Some have a sibling's shadow cell as the only proof, and that is where it is hard to see. No table loses any."""
     BACK = "tables that come back"
     LATE = "entries that land late"
     COMPACTOR = "Omid's own compactor"
+    SWEPT = "a journal that lets go of what is old"
+    """At once, where no HBase snapshot is there; a backup's cells come back after that. Or somebody empties it."""
+    HISTORY = "history that goes"
 
 
 #: By the seed's remainder; the one whose plans take longest comes last from seed 1 on.
-WORLDS = (World.BACK, World.TORN, World.LATE, World.COMPACTOR)
+WORLDS = (World.COMPACTOR, World.TORN, World.HISTORY, World.BACK, World.SWEPT, World.LATE)
 #: Rows of a table are so many.
 ROWS = 8
 
@@ -299,6 +309,8 @@ class Plan:
     compactor: bool = False
     #: Whether Apache Phoenix has tables too, with clients of its own. The store has to have it.
     phoenix: bool = False
+    #: Whether the journal lets go of what it had when a pruning began, where no HBase snapshot is there.
+    sweeps: bool = False
 
     def numbers(self) -> list[int]:
         """Of all steps and seams, from the outermost on."""
@@ -318,7 +330,7 @@ class Plan:
 
     def __str__(self) -> str:
         parts = {"torn transactions": self.torn, "a ledger": self.ledger, "Omid's own compactor": self.compactor}
-        parts["Phoenix"] = self.phoenix
+        parts |= {"Phoenix": self.phoenix, "a journal that lets go": self.sweeps}
         too = "".join(f", {what} too" for what, there in parts.items() if there)
         return "\n".join([f"seed {self.seed}{too}", *_lines(self.steps, "")])
 
@@ -338,7 +350,7 @@ def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int
     # The last first, and into a run before there is something new before it: all else stays where it is.
     for nemesis, place in sorted(found, key=lambda one: (one[1].step, one[1].seam), reverse=True):
         steps = _with_nemesis(steps, nemesis, place, numbers)
-    return Plan(seed, steps, maker.torn, maker.ledger, maker.compactor, phoenix)
+    return Plan(seed, steps, maker.torn, maker.ledger, maker.compactor, phoenix, maker.sweeps)
 
 
 def _with_parks(steps: Sequence[Step], parks: int, chance: random.Random, numbers: Iterator[int]) -> tuple[Step, ...]:
@@ -433,6 +445,9 @@ _BY_WORLD = {
     World.BACK: _LOUD,
     World.LATE: _LOUD,
     World.COMPACTOR: {Change.COMPACTOR: 4, Change.COMPACT: 6, Change.NEWER: 3},
+    # While an HBase snapshot is there nothing goes from the journal.
+    World.SWEPT: {Change.SNAPSHOT: 1, Change.UNSNAP: 4, Change.LOAD: 3, Change.TRUNCATE: 2, Change.RESTORE: 2},
+    World.HISTORY: _LOUD,
 }
 _WORDS = {
     Word.PAUSE: 2,
@@ -440,6 +455,7 @@ _WORDS = {
     Word.HOLD: 3,
     Word.RESUME: 2,
     Word.CONSENT: 2,
+    Word.KEEP: 1,
     Word.RELEASE: 2,
     Word.FORGET: 2,
     Word.CONFIRM: 1,
@@ -458,6 +474,7 @@ class _Maker:
         self._chance = random.Random(f"chaos/{seed}")
         self._numbers = count()
         self.torn, self.ledger, self.compactor = world is World.TORN, ledger, world is World.COMPACTOR
+        self.sweeps = world is World.SWEPT
         self._changes = _QUIET | _BY_WORLD[world]
         self._job = "commit_table_pruning"
 
@@ -465,8 +482,9 @@ class _Maker:
         # Whoever is to come back must have been there.
         made: list[Step] = [self._clients(25), *self._begin(), self._watermark(), *self._begin(), self._look()]
         # Or there would be none yet, mostly, when something is to be restored.
+        kept = 0 if self.sweeps else 0.5
         made += [
-            Alter(self._next(), Change.SNAPSHOT, table) for table in (Table.A, Table.B) if self._chance.random() < 0.5
+            Alter(self._next(), Change.SNAPSHOT, table) for table in (Table.A, Table.B) if self._chance.random() < kept
         ]
         if self.ledger:
             made += ledger_plan.begun(self._chance, self._next, self._seed)
@@ -498,13 +516,21 @@ class _Maker:
                 return [self._late, *(partial(self._unseen, change) for change in (*unseen, Change.RENAME))]
             case World.BACK:
                 # No collection is to have told the bound before the first.
-                scenes = [self._as_it_was, self._back_at_the_last_moment, self._late]
+                scenes = [self._as_it_was, self._back_at_the_last_moment, self._replayed]
                 chance.shuffle(scenes)
                 return [self._under_a_new_name, *scenes]
             case World.COMPACTOR:
                 return [self._healed_before_a_compaction, self._refused, self._hidden]
+            case World.SWEPT:
+                scenes = [self._waiting_for_the_journal, self._kept_for_a_snapshot, self._let_go_of, self._lost]
+                chance.shuffle(scenes)
+                return scenes
+            case World.HISTORY:
+                scenes = [self._history_of_another, self._held_at_the_last_moment, self._back_while_it_goes]
+                chance.shuffle(scenes)
+                return [*scenes, self._put_back_into_another]
             case _:
-                scenes = [self._late, self._hidden, self._late, self._unjournaled]
+                scenes = [self._late, self._hidden, self._overtaken, self._unjournaled, self._bare]
                 chance.shuffle(scenes)
                 return scenes
 
@@ -577,7 +603,7 @@ class _Maker:
         back = self._of({Change.RESTORE: 2, Change.CLONE: 1})
         tables = (Table.A, Table.B)
         in_parts = self._chance.random() < 0.5
-        words = [word for word in (Word.MEET, Word.RESET) if self._chance.random() < 0.4]
+        words = [word for word in (Word.MEET, Word.RESET, Word.FORGET) if self._chance.random() < 0.4]
         return [
             *([self._job_of("watermark_collection")] if in_parts else []),
             *self._snapshots(),
@@ -593,7 +619,8 @@ class _Maker:
     def _back_at_the_last_moment(self) -> list[Step]:
         """A table comes back when a cleanup is about to record it; another when a pruning knows how far all are."""
         tables = self._chance.sample((Table.A, Table.B), 2)
-        first, second = (Alter(self._next(), Change.RESTORE, table) for table in tables)
+        back = self._of({Change.RESTORE: 1, Change.CLONE: 1})
+        first, second = (Alter(self._next(), back, table) for table in tables)
         return [
             Alter(self._next(), Change.MAKE, Table.C),
             self._clients(20, (4,)),
@@ -603,6 +630,49 @@ class _Maker:
             self._cleanup(),
             self._job_of("watermark_collection"),
             self._job_of("commit_table_pruning", self._at(COUNTED, 1, second)),
+        ]
+
+    def _replayed(self) -> list[Step]:
+        """A table comes back, and its commit entries from the journal; readers need no cleanup then."""
+        table = self._chance.choice((Table.A, Table.B))
+        return [
+            self._clients(14, (4,)),
+            Alter(self._next(), Change.SNAPSHOT, table),
+            *self._pruned(),
+            Alter(self._next(), Change.RESTORE, table),
+            self._job_of("journal_replay"),
+            Look(self._next()),
+            Read(self._next(), -1, as_of=False),
+            self._cleanup(),
+        ]
+
+    def _overtaken(self) -> list[Step]:
+        """A cleanup stands still before it writes; another takes its tables over, and dies; the first goes on."""
+        ends, nth = self._of({((0, 1, 4), 1): 2, ((4, 5), 1): 2, ((0, 1, 4), 2): 1})
+        parked = Seam(self._next(), "connector", nth, Moment.BEFORE, Act.PARK)
+        dies = Seam(self._next(), "connector", 1, Moment.BEFORE, Act.DIE)
+        return [
+            self._clients(16, ends),
+            self._watermark(),
+            self._cleanup(parked),
+            self._cleanup(dies),
+            Resume(self._next(), -1),
+        ]
+
+    def _bare(self) -> list[Step]:
+        """A table has shadow cells, cells without, and no mark; it is disabled too, or not."""
+        table = self._chance.choice((Table.A, Table.B))
+        away = self._chance.random() < 0.5
+        return [
+            self._clients(14, (4,)),
+            self._watermark(),
+            Alter(self._next(), Change.BARE, table),
+            *([Alter(self._next(), Change.DISABLE, table)] if away else []),
+            self._cleanup(),
+            self._job_of("watermark_collection"),
+            self._job_of("commit_table_pruning"),
+            *([Alter(self._next(), Change.ENABLE, table)] if away else []),
+            Alter(self._next(), Change.MARK, table),
         ]
 
     def _healed_before_a_compaction(self) -> list[Step]:
@@ -622,6 +692,152 @@ class _Maker:
             Alter(self._next(), Change.NEWER, table),
             Alter(self._next(), Change.COMPACT, table),
         ]
+
+    def _pruned(self) -> list[Step]:
+        """Everything that is over is healed, and its entries go to the journal."""
+        return [
+            self._watermark(),
+            self._cleanup(),
+            self._job_of("watermark_collection"),
+            self._job_of("commit_table_pruning"),
+        ]
+
+    def _kept_for_a_snapshot(self) -> list[Step]:
+        """The journal has to keep what an HBase snapshot may need, of a table that is gone too, and it comes back."""
+        table = self._chance.choice((Table.A, Table.B))
+        gone = self._chance.random() < 0.4
+        return [
+            *(self._all_end(3) if gone else []),
+            *([Alter(self._next(), Change.MAKE, Table.C)] if gone else []),
+            self._clients(14, (4,)),
+            Alter(self._next(), Change.SNAPSHOT, Table.C if gone else table),
+            *self._pruned(),
+            *([Alter(self._next(), Change.DROP, Table.C)] if gone else []),
+            Run(self._next(), "commit_table_pruning", _ALWAYS["commit_table_pruning"]),
+            self._job_of("commit_table_pruning"),
+            *([] if gone else [Alter(self._next(), Change.RESTORE, table), self._cleanup()]),
+            Alter(self._next(), Change.UNSNAP, Table.C if gone else table),
+        ]
+
+    def _waiting_for_the_journal(self) -> list[Step]:
+        """A table that came back has not been cleaned since: what it needs stays, though its HBase snapshot is gone."""
+        table = self._chance.choice((Table.A, Table.B))
+        return [
+            self._clients(14, (4,)),
+            Alter(self._next(), Change.SNAPSHOT, table),
+            *self._pruned(),
+            Alter(self._next(), Change.RESTORE, table),
+            Alter(self._next(), Change.UNSNAP, table),
+            Run(self._next(), "commit_table_pruning", _ALWAYS["commit_table_pruning"]),
+            self._job_of("commit_table_pruning"),
+            self._cleanup(),
+        ]
+
+    def _let_go_of(self) -> list[Step]:
+        """What a backup has comes back after the journal has let go of what proved it: a person decides."""
+        tables = self._chance.choice(((Table.A,), (Table.A, Table.B)))
+        return [
+            *self._all_end(3),
+            self._clients(14, (4,)),
+            *(Alter(self._next(), Change.SNAPSHOT, table) for table in (Table.A, Table.B)),
+            *self._pruned(),
+            *(Alter(self._next(), Change.UNSNAP, table) for table in (Table.A, Table.B)),
+            self._job_of("commit_table_pruning"),
+            *(Alter(self._next(), Change.TRUNCATE, table) for table in tables),
+            *(Alter(self._next(), Change.LOAD, table) for table in tables),
+            self._cleanup(),
+            Say(self._next(), Word.DECIDE, Table.A),
+        ]
+
+    def _lost(self) -> list[Step]:
+        """A table comes back, and somebody empties the journal, before a cleanup or when it is at work."""
+        table = self._chance.choice((Table.A, Table.B))
+        lose = Alter(self._next(), Change.LOSE, table)
+        at_work = self._chance.random() < 0.5
+        return [
+            *self._all_end(3),
+            self._clients(14, (4,)),
+            Alter(self._next(), Change.SNAPSHOT, table),
+            *self._pruned(),
+            *([] if at_work else [lose]),
+            Alter(self._next(), Change.RESTORE, table),
+            self._cleanup(*([self._at("read", self._chance.randint(2, 12), lose)] if at_work else [])),
+            Say(self._next(), Word.ACCEPT, table),
+            self._cleanup(),
+            Say(self._next(), Word.DECIDE, Table.A),
+            Alter(self._next(), Change.UNSNAP, table),
+        ]
+
+    def _gone(self, *seams: Seam) -> Run:
+        return Run(self._next(), "history_gc", ("--execute",), 0, seams)
+
+    def _old(self) -> list[Step]:
+        """Cells have versions that nobody needs any more: of an oracle that counts, times are known by collections."""
+        return [self._clients(20), self._watermark(), self._cleanup(), self._job_of("watermark_collection")]
+
+    def _history_of_another(self) -> list[Step]:
+        """A table comes back, or another has its name, while a run that removes history stands somewhere."""
+        table = self._chance.choice((Table.A, Table.B))
+        back = self._of({Change.RESTORE: 3, Change.CLONE: 1})
+        return [
+            Alter(self._next(), Change.SNAPSHOT, table),
+            *self._old(),
+            self._gone(self._somewhere(Alter(self._next(), back, table))),
+        ]
+
+    def _held_at_the_last_moment(self) -> list[Step]:
+        """Somebody holds a table from where a reader reads when a run has decided what goes, or when it has said so."""
+        said = [Say(self._next(), Word.KEEP, table) for table in (Table.A, Table.B)]
+        return [
+            Look(self._next()),
+            *self._old(),
+            self._gone(self._at(self._of({INTENDED: 3, MARKED: 1}), 1, *said)),
+            Read(self._next(), -1, as_of=True),
+            *(Say(self._next(), Word.RELEASE, table) for table in (Table.A, Table.B)),
+        ]
+
+    def _back_while_it_goes(self) -> list[Step]:
+        """What a run has removed is put back while another removes what was over it; the clock is off, and a table
+        hides cells, when others would remove some.
+        """
+        # Three runs after it can be restored from.
+        restore = Run(self._next(), "sideline_restore", (*_ALWAYS["sideline_restore"], "--execute"), -3)
+        off = self._chance.choice((-1, 1)) * 86_400
+        table = self._chance.choice((Table.A, Table.B))
+        return [
+            *self._old(),
+            self._gone(),
+            *self._old(),
+            self._gone(self._at("connector", self._chance.choice((1, 1, 2, 3)), restore)),
+            *self._old(),
+            Nemesis(self._next(), Kind.CLOCK, 1, off),
+            self._gone(),
+            Alter(self._next(), Change.HIDE, table, self._chance.randrange(1, ROWS)),
+            self._gone(),
+            Alter(self._next(), Change.SHOW, table),
+        ]
+
+    def _put_back_into_another(self) -> list[Step]:
+        """A table comes back while what went of the one before is put back."""
+        tables = (Table.A, Table.B)
+        back = [Alter(self._next(), Change.RESTORE, table) for table in tables]
+        return [
+            *self._old(),
+            self._gone(),
+            *(Alter(self._next(), Change.SNAPSHOT, table) for table in tables),
+            Run(
+                self._next(),
+                "sideline_restore",
+                (*_ALWAYS["sideline_restore"], "--execute"),
+                -1,
+                (self._somewhere(*back),),
+            ),
+        ]
+
+    def _somewhere(self, *steps: Step) -> Seam:
+        """Before a run's first write of mutations, mostly, or before any change between what it decided and its end."""
+        kind, nth = self._chance.choice((("connector", 1), ("connector", 1), (ANY, self._chance.randint(4, 14))))
+        return self._at(kind, nth, *steps)
 
     def _late(self) -> list[Step]:
         """Entries land before a cleanup, between what it decides and its first write, or both."""

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from lowtide.errors import UsageError
-from lowtide.lab.workload.client import ALL_VERSIONS
+from lowtide.lab.workload.client import ALL_VERSIONS, COMMIT_TABLE
 from lowtide.lab.workload.phoenix import PHYSICAL
-from tests.chaos.judge import Judge, Key, Raw, is_shadow, standing, start_of
+from tests.chaos.judge import Judge, Key, Raw, commit_entries, is_shadow, journal_entries, standing, start_of
 from tests.chaos.laboratory import FAMILIES, JOURNAL, NO_COMPACTIONS, STATE, Laboratory, row
 from tests.chaos.nemeses import Kind
 from tests.chaos.plan import ROWS, Alter, Change, Table
@@ -37,6 +37,8 @@ class Tables:
         self.frozen: set[str] = set()
         #: Those of which a family has no mark.
         self.unmarked: set[str] = set()
+        #: Whether the journal has lost what it had, and nobody has said yet that it is to go on without.
+        self.journal_lost = False
         self._compactor: set[str] = set()
         #: What the descriptors say, in the HBase snapshots and now.
         self._said: tuple[tuple[set[str], set[str]], ...]
@@ -55,8 +57,11 @@ class Tables:
     def alter(self, step: Alter, *, written: bool) -> str | None:
         """Carry out a change; why not, if not. *written*: clients are in the middle of something."""
         table = step.table
-        if step.change in (Change.DEAFEN, Change.HEAR):  # whatever becomes of the table
+        if step.change in (Change.DEAFEN, Change.HEAR, Change.LOSE):  # whatever becomes of the table
             return self._CHANGES[step.change](self, table, b"")
+        if step.change is Change.UNSNAP:  # whatever became of the table; what was exported of it is there still
+            self._forget_snapshot(table)
+            return None
         if (table in self.there) is (step.change in (Change.MAKE, Change.COPY)):
             return f"it is {'' if table in self.there else 'not '}there"
         if table in self.disabled:
@@ -144,13 +149,36 @@ class Tables:
     def _hear(self, _: Table, key: bytes) -> None:
         self._thaw(JOURNAL, key)
 
+    def _lose(self, _: Table, key: bytes) -> str | None:
+        if JOURNAL not in self._lab.omid.tables():
+            return "there is none yet"
+        self._hear(Table.A, key)
+        self._lab.omid.truncate(JOURNAL)
+        self.journal_lost = True
+        self._untell()
+        return None
+
+    def _untell(self) -> None:
+        """Of what committed, and neither a shadow cell nor an entry here or in the journal says so, nothing need tell:
+        where the journal lets go of what it has, or somebody else has it so.
+        """
+        proofs = commit_entries(self._lab.raw(COMMIT_TABLE)).keys() | journal_entries(self._lab.journal()).keys()
+        for raw in self.raw().values():
+            self._judge.history.untold_where(standing(raw), proofs)
+
     def _unmark(self, table: Table, _: bytes) -> None:
         self._lab.mark(table, FAMILIES[-1], on=False)
         self.unmarked.add(table)
 
+    def _bare(self, table: Table, _: bytes) -> None:
+        for family in FAMILIES:
+            self._lab.mark(table, family, on=False)
+        self.unmarked.add(table)
+
     def _mark(self, table: Table, _: bytes) -> None:
         if table in self.unmarked:
-            self._lab.mark(table, FAMILIES[-1], on=True)
+            for family in FAMILIES:
+                self._lab.mark(table, family, on=True)
             self.unmarked.discard(table)
 
     def _garble(self, table: Table, key: bytes) -> str | None:
@@ -230,7 +258,8 @@ class Tables:
     def _copy(self, table: Table, key: bytes) -> str | None:
         source = Table.A if key < row(ROWS // 2).encode() else Table.B
         history = self._judge.history
-        if not (history.copyable(source) or history.left_to_a_person_elsewhere(source)):
+        told = history.copyable(source) or history.left_to_a_person_elsewhere(source)
+        if source not in history.standing or not told:
             return "there is none that tells"
         self._lab.omid.clone(_snapshot(source), table)
         self.there.add(table)
@@ -255,6 +284,8 @@ class Tables:
         self._strikes.put_back(Kind.GATEWAY)  # a person says so through it
         self._lab.omid.bulk_load(table, [(*key, value) for key, value in self._exports[table].items()])
         self._judge.history.loaded(table)
+        if self._judge.sweeps:
+            self._untell()
         self._judge.came_back.add(table)
         for said in (self._lab.forget, self._lab.confirm):
             with suppress(UsageError):  # nothing is recorded of it yet
@@ -313,6 +344,7 @@ class Tables:
         Change.COMPACTOR: _give_compactor,
         Change.LOAD: _load,
         Change.UNMARK: _unmark,
+        Change.BARE: _bare,
         Change.MARK: _mark,
         Change.GARBLE: _garble,
         Change.RENAME: _rename,
@@ -321,17 +353,20 @@ class Tables:
         Change.THAW: _thaw,
         Change.DEAFEN: _deafen,
         Change.HEAR: _hear,
+        Change.LOSE: _lose,
     }
 
     def _bring_back(self, table: Table, bring: Callable[[], None]) -> str | None:
         history = self._judge.history
-        if not (history.restorable(table) or history.left_to_a_person(table)):
+        if table not in history.standing or not (history.restorable(table) or history.left_to_a_person(table)):
             return "there is none that tells"
         bring()
         self.there.add(table)
         self._as_then(table, table)
         history.restored(table)
         self._judge.came_back.add(table)
+        if self._judge.sweeps:
+            self._untell()
         return None
 
     def _as_then(self, source: Table, table: Table) -> None:
@@ -344,6 +379,7 @@ class Tables:
     def _forget_snapshot(self, table: str) -> None:
         if _snapshot(table) in self._lab.omid.snapshots():
             self._lab.omid.delete_snapshot(_snapshot(table))
+        self._judge.history.standing.discard(table)
 
 
 def _snapshot(table: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import deadman
 import pytest
-from breaking.catalogue import CHAOS_SECONDS, CHAOS_SEEDS, number_of_today
+from breaking.catalogue import CHAOS_LANE, CHAOS_OVER, CHAOS_SECONDS, CHAOS_SEEDS, number_of_today
 from deadman import Die, Effect, Moment
 from lowtide_spark.frames.store import Store
 from pyspark.sql import SparkSession
@@ -32,7 +32,8 @@ COMMIT = number_of_today(Path(__file__).parent)
 SEEDS = list(dict.fromkeys([COMMIT, *seeds.of("chaos", count=0, always=range(1, 21))]))
 asked = os.environ.get(CHAOS_SEEDS)
 if asked:
-    SEEDS = list(range(1, 1 + int(asked)))
+    lane, lanes = map(int, os.environ.get(CHAOS_LANE, "0/1").split("/"))
+    SEEDS = list(range(1, 1 + int(asked)))[lane::lanes]
 #: When no seed is to begin any more; of a test that runs for itself each does.
 UNTIL = time.monotonic() + float(os.environ.get(CHAOS_SECONDS, "inf"))
 
@@ -86,6 +87,8 @@ def test_whatever_meets_nothing_is_wrong(carried_out: Carried, seed: int) -> Non
     """
     if time.monotonic() > UNTIL:
         pytest.skip(f"{os.environ[CHAOS_SECONDS]} s are over")
+    if CHAOS_OVER in os.environ and Path(os.environ[CHAOS_OVER]).exists():
+        pytest.skip("another store has noticed")
     report = carried_out(plan.made(seed, nemeses=SHARED))
     assert report.wrong == []
     # A judge with nothing before it finds nothing.

@@ -50,14 +50,14 @@ def test_all_seeds_together_have_everything() -> None:
     made = [plan.made(seed, nemeses=SERVERS, phoenix=seed % 5 == 0) for seed in SEEDS]
     steps = [step for one in made for step in one.every()]
     assert {type(step) for step in steps} == set(plan.Step.__args__)
-    assert {s.change for s in steps if isinstance(s, plan.Alter)} == set(plan.Change) - {plan.Change.ENABLE}
+    assert {s.change for s in steps if isinstance(s, plan.Alter)} == set(plan.Change)
     assert {s.word for s in steps if isinstance(s, plan.Say)} == set(plan.Word)
     runs = [step for step in steps if isinstance(step, Run)]
     assert {run.job for run in runs} == {*plan._JOBS, ledger_plan.REPAIR}
     seams = [seam for run in runs for seam in run.seams]
     assert ({seam.act for seam in seams}, {seam.kind for seam in seams}) == (
         set(Act),
-        {*plan.KINDS, *ledger_plan.KINDS, ANY},
+        {*plan.KINDS, *ledger_plan.KINDS, ANY, plan.INTENDED, plan.MARKED},
     )
     assert any(isinstance(step, Run) for seam in seams for step in seam.steps)
     assert all(one.jobs() >= plan.JOBS for one in made)
@@ -94,21 +94,20 @@ def test_where_omids_own_compactor_is_no_table_is_lost() -> None:
         changes = {step.change for step in one.every() if isinstance(step, plan.Alter)}
         assert one.compactor or plan.Change.COMPACTOR not in changes
         assert not one.compactor or not (one.torn or changes & plan.LOSING)
-    assert sum(one.compactor for one in made) == len(made) // 4
+    assert sum(one.compactor for one in made) == len(made) // len(plan.WORLDS)
 
 
-def test_four_seeds_in_a_row_have_every_world() -> None:
+def test_seeds_in_a_row_have_every_world() -> None:
     """And what each is about comes in it. No entry is taken away where the commit table is compacted: nothing would
     tell of its transaction.
     """
-    worlds = [{(one.torn, one.compactor) for one in map(plan.made, range(first, first + 4))} for first in SEEDS]
-    assert all(found == {(True, False), (False, True), (False, False)} for found in worlds)
+    assert set(plan.WORLDS) == set(plan.World)
     for seed in SEEDS:
         steps = list(plan.made(seed).every())
         changes = {step.change for step in steps if isinstance(step, plan.Alter)}
         taken = any(isinstance(step, plan.Land) and step.taken for step in steps)
         assert not (taken and any(isinstance(step, plan.Compact) for step in steps))
-        match plan.WORLDS[seed % 4]:
+        match plan.WORLDS[seed % len(plan.WORLDS)]:
             case plan.World.TORN:
                 hard = {plan.Change.DISABLE, plan.Change.UNMARK, plan.Change.GARBLE, plan.Change.RENAME}
                 assert changes >= hard
@@ -116,6 +115,13 @@ def test_four_seeds_in_a_row_have_every_world() -> None:
                 assert changes >= {plan.Change.COPY, plan.Change.RESTORE}
             case plan.World.COMPACTOR:
                 assert changes >= {plan.Change.COMPACTOR, plan.Change.NEWER, plan.Change.HIDE}
+            case plan.World.SWEPT:
+                assert changes >= {plan.Change.SNAPSHOT, plan.Change.UNSNAP, plan.Change.LOAD}
+                assert plan.made(seed).sweeps
+            case plan.World.HISTORY:
+                going = [step for step in steps if isinstance(step, Run) and step.job == "history_gc"]
+                met = [step for run in going for seam in run.seams for step in seam.steps]
+                assert {type(step) for step in met} >= {plan.Alter, plan.Say, Run}
             case _:
                 between = [s for run in steps if isinstance(run, Run) for s in run.seams if s.kind == "connector"]
                 assert any(isinstance(step, plan.Land) for seam in between for step in seam.steps)
@@ -158,13 +164,13 @@ def test_runs_are_parked_in_a_plan_that_stays_what_it_is() -> None:
 
 def test_nemeses_come_to_a_plan_that_stays_what_it_is() -> None:
     """One to three of the kinds that were asked for, between steps and at seams of runs; all else of the plan is the
-    same, number for number. Without any kind none comes.
+    same, number for number. Without any kind none comes but those of scenes.
     """
     places = set()
     for seed in SEEDS:
         bare, made = plan.made(seed), plan.made(seed, nemeses=SHARED)
         assert plan.made(seed, nemeses=()) == bare
-        found = [step for step in made.every() if isinstance(step, Nemesis)]
+        found = [step for step in made.every() if isinstance(step, Nemesis) and step.number not in bare.numbers()]
         assert 1 <= len(found) <= MOST
         assert {one.kind for one in found} <= SHARED
         assert made.only(bare.numbers()) == bare
@@ -348,6 +354,59 @@ def test_a_journal_that_loses_or_says_what_is_not_so_is_noticed(was: int | None,
 
     found = of(told(), seen(DATA, SHADOW, journal=rows(was)), seen(DATA, SHADOW, journal=rows(now)))
     assert [says in each for each in found] == ([True] if says else [])
+
+
+def test_what_the_journal_lets_go_of_nobody_may_need() -> None:
+    """Neither an HBase snapshot, whatever it has, nor a cell that is there."""
+    journaled = [Cell(key(T), b"j", b"C", 1, "put", TC.to_bytes(8, "big"))]
+    for cells, kept, says in (
+        ((DATA, SHADOW), set(), ""),
+        ((DATA, SHADOW), {"t"}, "['t'] are kept (4)"),
+        ((DATA,), set(), "lacks its shadow cell (4)"),
+    ):
+        made = told()
+        made.sweeps, made.history.standing = True, kept
+        found = of(made, seen(*cells, journal=journaled), seen(*cells))
+        assert [says in each for each in found] == ([True] if says else [])
+    # Of a table that came back since it looked a run cannot know.
+    assert of(_sweeping(), seen(DATA, journal=journaled), seen(DATA), came_back={"t"}) == []
+
+
+def _sweeping() -> Judge:
+    made = told()
+    made.sweeps = True
+    return made
+
+
+def test_nothing_need_tell_of_what_has_lost_its_proof() -> None:
+    """It is left to a person; what a shadow cell, the commit table or the journal tells of is not."""
+    for made, cells, proofs, untold in (
+        (told(), {KEY: b"v"}, {T}, set()),
+        (told(), {KEY: b"v"}, set(), {T}),
+        (told(), {KEY: b"v", judge.shadow(KEY): b""}, set(), set()),
+        (told(commit=None), {KEY: b"v"}, set(), set()),
+    ):
+        made.history.untold_where(cells, proofs)
+        assert made.history.untold == untold
+
+
+def test_a_write_of_a_run_that_is_not_to_act_is_noticed() -> None:
+    """Be it ever so right."""
+    made = Judge()
+    made.dry("here", seen(DATA), seen(DATA))
+    assert made.wrong == []
+    made.dry("here", seen(DATA), seen(DATA, GONE))
+    assert made.wrong == ["here: it is not to act, and has written"]
+
+
+def test_a_mark_of_a_run_that_was_overtaken_everywhere_is_noticed() -> None:
+    """Who has a table still may put marks."""
+    made = told(commit=None)
+    made.recorded("a", "one", state(table__t={"epoch": "1/x/0"}, table__u={"epoch": "1/x/0"}))
+    made.recorded("b", "two", state(table__t={"epoch": "2/y/0"}, table__u={"epoch": "1/x/0"}))
+    assert of(made, seen(DATA), seen(DATA, commits=[mark(T)]), owner="one") == []
+    made.recorded("c", "two", state(table__t={"epoch": "2/y/0"}, table__u={"epoch": "2/y/0"}))
+    assert "others have taken over (6)" in of(made, seen(DATA), seen(DATA, commits=[mark(T)]), owner="one")[0]
 
 
 def test_a_write_where_somebody_said_no_is_noticed() -> None:

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -29,12 +29,23 @@ _LEFT_OUT = shutil.ignore_patterns(".*", "target", "__pycache__", "*.egg-info", 
 class Bench:
     """One copy of the code; used by one thread at a time. Store and driver are started when a test first needs them."""
 
-    def __init__(self, folder: Path, *, judge: bool = False, chaos: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        judge: bool = False,
+        first: bool = False,
+        seconds: float | None = None,
+        told: Mapping[str, str] | None = None,
+    ) -> None:
+        """*first*: of several tests the first that fails says enough. *seconds*: how long those of one mutation may
+        take. *told*: what their environment tells them.
+        """
         self._folder = folder
-        #: Of seeds the first that fails says enough.
-        self._first = chaos
+        self._first = first
+        self._told = dict(told or {})
         #: The verifier looks before and after each job: that takes its time.
-        self._judge, self._seconds = judge, _SECONDS * (4 if judge else 1)
+        self._judge, self._seconds = judge, seconds or _SECONDS * (4 if judge else 1)
         self._copy = folder / "lowtide"
         shutil.copytree(ROOT, self._copy, ignore=_LEFT_OUT, symlinks=True)
         built = ROOT / "connector/target"
@@ -187,7 +198,7 @@ class Bench:
     @contextmanager
     def _environment(self, place: str, warm_driver: bool) -> Iterator[dict[str, str]]:
         """What tests of a folder must be told; the store is clean when they begin and when they are over."""
-        environment = {"TMPDIR": os.environ.get("TMPDIR", "/tmp")}
+        environment = {"TMPDIR": os.environ.get("TMPDIR", "/tmp"), **self._told}
         if place in ("store", "spark") and warm_driver:
             environment |= self._driver.environment
         if place != "store":

@@ -17,6 +17,10 @@ CONNECTOR_TESTS = "connector/src/test/"
 CHAOS_SEEDS = "LOWTIDE_CHAOS_SEEDS"
 #: After how many seconds no seed of them begins any more.
 CHAOS_SECONDS = "LOWTIDE_CHAOS_SECONDS"
+#: Which of them this store takes, where several deal them out: ``1/2`` is every second from the second on.
+CHAOS_LANE = "LOWTIDE_CHAOS_LANE"
+#: Names a file; once it is there no seed begins any more: another store has noticed.
+CHAOS_OVER = "LOWTIDE_CHAOS_OVER"
 #: What tells people of a ledger, and other programs, begins with one of these.
 _TELLING = ("lowtide/cli/", "lowtide/config.py", "lowtide/health/", "plugins/")
 
@@ -86,6 +90,16 @@ def by_chaos(mutation: Mutation) -> Mutation:
     """The same, to be noticed by chaos instead of its own tests."""
     test = "tests/store/test_chaos.py::test_whatever_meets_nothing_is_wrong"
     return replace(mutation, tests=(test,), fails="assert report.wrong == []")
+
+
+def by_chaos_in_memory(mutation: Mutation) -> Mutation | None:
+    """The same, to be noticed by the plans of the ledger that need no store; None where they do not run what it
+    breaks.
+    """
+    if not (mutation.of_money and mutation.file.startswith("lowtide/ledger/")):
+        return None
+    test = "tests/unit/test_chaos_ledger.py::test_hundreds_of_plans_in_memory"
+    return replace(mutation, tests=(test,), fails="assert judge.wrong == []")
 
 
 def drawn(mutations: Mapping[str, Mutation], of: int, number: int) -> dict[str, Mutation]:
