@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 Cells = Mapping[str, str]
@@ -28,6 +28,8 @@ _AFTER = {
 }
 OVER = ("finished", "dropped")
 _SETTLED = "settled"
+#: By how much the clocks of HBase's servers may be apart, ms, for whoever goes by a time that one of them has written.
+_APART = 120_000
 
 
 def user(nickname: str) -> str:
@@ -57,6 +59,10 @@ class Rows:
 
     def finished(self) -> list[Asked]:
         """The transfers that count."""
+        return self._finished
+
+    @cached_property
+    def _finished(self) -> list[Asked]:
         return [
             Asked(row["sender"], row["recipient"], int(row["amount"]))
             for row in self.transactions.values()
@@ -117,6 +123,18 @@ class LedgerJudge:
     _claims: dict[str, int] = field(default_factory=dict)
     #: Every entry that was ever there.
     _entered: set[str] = field(default_factory=set)
+    #: The right time, ms, where the judge is to go by it; how long a client may take from its entry to its claim; who
+    #: has a clock that is off, by nonce.
+    clock: Callable[[], int] | None = None
+    grace: int = 0
+    off: set[str] = field(default_factory=set)
+    #: Whether a state may be hidden beneath the one before, as it may where a server's clock is behind.
+    hides: bool = False
+    #: How many were finished when a full check began that went well.
+    counted: int = 0
+    _entered_at: dict[str, int] = field(default_factory=dict)
+    #: Who asks for a balance, while others go on, and what it has been since.
+    _asking: dict[str, tuple[str, set[int]]] = field(default_factory=dict)
 
     def _say(self, where: str, what: str) -> None:
         self.wrong.append(f"{where}: {what} (8)")
@@ -149,11 +167,26 @@ class LedgerJudge:
             self._say(where, f"{call.asked} was refused, and {call.least} were there all the time")
         self._promises(where, self._rows)
 
+    def is_gone(self, nonce: str) -> None:
+        """Its client died: it will never be told anything."""
+        self._pending.discard(nonce)
+
     def is_told_balance(self, where: str, of: str, balance: int) -> None:
         """Somebody was told a balance, with nothing else going on."""
         self.counts["balances told"] += 1
         if balance != (due := self._rows.balances()[of]):
             self._say(where, f"the balance of {of} is {due}, and {balance} was told")
+
+    def asks_balance(self, name: str, of: str) -> None:
+        """Somebody begins to ask for one, while others go on."""
+        self._asking[name] = of, {self._rows.balances()[of]}
+
+    def is_told_a_balance(self, where: str, name: str, balance: int) -> None:
+        """He was told one, which it must have been at some moment since."""
+        self.counts["balances told while others went on"] += 1
+        of, since = self._asking.pop(name)
+        if balance not in since:
+            self._say(where, f"the balance of {of} was one of {sorted(since)}, and {balance} was told")
 
     def is_told_total(self, where: str, total: int) -> None:
         """Somebody was told what all users but the issuer have together."""
@@ -169,6 +202,50 @@ class LedgerJudge:
         for problem in problems:
             if "does not add up" in problem or "contradict" in problem:
                 self._say(where, f"{problem!r}, and nobody has touched the money")
+
+    def ends_full(self, where: str, finished: int, *, refused: bool) -> None:
+        """A full check ended that met so many finished transactions: fewer than an earlier one are a loss."""
+        if (lost := finished < self.counted) and not refused:
+            self._say(where, f"{self.counted} were finished, {finished} are, and nobody said so")
+        if refused and not lost:
+            self._say(where, f"all {finished} are there, and some were said to be gone")
+        if not refused:
+            self.counted = finished
+
+    def is_left(self, where: str, id: str, row: str, before: Rows, now: Rows) -> None:
+        """Others have met a transaction in one *row* of which somebody forged a cell: the row stays as it is, nothing
+        is paid by it, and its entry stays. Where no record was needed, it may have been dropped.
+        """
+        self.counts["forged"] += 1
+        was, state = (rows.transactions.get(id, {}).get("state") for rows in (before, now))
+        there, stays = ({**rows.transactions, **rows.records}.get(row) for rows in (before, now))
+        if there != stays:
+            self._say(where, f"{row} was forged as {there}, and others made {stays} of it")
+        if was != state and state in ("committed", "finished"):
+            self._say(where, f"{id} has a row that was forged, and it is {state}")
+        entry = _entry(id, before.requests()[id])
+        if (was == state or state not in OVER) and entry in before.open and entry not in now.open:
+            self._say(where, f"{id} has a row that was forged, and its entry is gone")
+
+    def is_marked(self, where: str) -> None:
+        """A run left its mark: all before it is over, which nobody knows of a time to come."""
+        mark = json.loads(self._rows.open.get(_SETTLED, {}).get("mark", '{"mark": 0}'))["mark"]
+        if self.clock and mark > self.clock() + _APART:
+            self._say(where, f"the settled mark is at {mark}, and it is {self.clock()}")
+
+    def is_given(self, rows: Rows, *, came_back: bool = False) -> None:
+        """What there is now is of somebody who is not judged, as a mark is that another version moved. Where the tables
+        *came back* from backups, no client is under way, and what clients were told may be undone.
+        """
+        self._rows = rows
+        if came_back:
+            self._pending.clear()
+            self._asking.clear()
+            self.told.clear()
+            self.unlisted.clear()
+            self._claims.clear()
+            self._entered |= {_entry(id, request) for id, request in rows.requests().items()}
+            self.counted = 0
 
     # -- one look
 
@@ -191,6 +268,8 @@ class LedgerJudge:
         self._entries(where, run, rows, requests)
         self._mark(where, before, rows)
         self._promises(where, rows)
+        for of, since in self._asking.values():
+            since.add(rows.balances()[of])
         waiting = {self.calls[nonce].asked.sender for nonce in self._pending}
         left = {of: rows.credits(of) - rows.spent(of) for of in waiting}
         for nonce in self._pending:
@@ -201,7 +280,7 @@ class LedgerJudge:
         self, where: str, id: str, before: Rows, rows: Rows, requests: Mapping[str, Mapping[str, Any]]
     ) -> None:
         was, now = before.transactions.get(id, {}), rows.transactions.get(id, {})
-        if was == now:
+        if was is now or was == now:
             return
         for name in was:
             if name != "state" and now.get(name) != was[name]:
@@ -254,6 +333,8 @@ class LedgerJudge:
             of, _, id = key.partition("/")
             state, its_own = rows.transactions.get(id, {}).get("state"), record.get("state")
             may = ("committed", "finished") if its_own == "finished" else ("in progress", "committed", "finished")
+            if self.hides and its_own != "finished" and state == "initial" and _runs(rows.transactions[id]):
+                continue
             if state not in may:
                 self._say(where, f"the record {key} is there, {its_own}, and its transaction is {state}")
             if its_own == "finished":
@@ -268,6 +349,8 @@ class LedgerJudge:
                 self._say(where, f"{of} has {balance}")
 
     def _entries(self, where: str, run: str, rows: Rows, requests: Mapping[str, Mapping[str, Any]]) -> None:
+        if self.clock:
+            self._entered_at |= dict.fromkeys(rows.open.keys() - self._entered, self.clock())
         self._entered |= rows.open.keys()
         looks = self.counts["looks at the ledger"]
         _, began = self._began.get(run, (set(), looks))
@@ -276,6 +359,8 @@ class LedgerJudge:
             claimed = self._claims.setdefault(id, looks)
             if first and _entry(id, request) not in self._entered:
                 self._say(where, f"{id} was claimed, and there was never an entry")
+            if first:
+                self._in_time(where, id, request, rows)
             if rows.transactions[id].get("state") in OVER:
                 continue
             if _entry(id, request) in rows.open:
@@ -284,6 +369,16 @@ class LedgerJudge:
                 self.unlisted.add(id)
             elif id not in self.unlisted:
                 self._say(where, f"{id} is not over, and its entry is gone")
+
+    def _in_time(self, where: str, id: str, request: Mapping[str, Any], rows: Rows) -> None:
+        """Who claims within the grace, by a clock that is right, does so above the mark: others wait for the mark."""
+        entered = self._entered_at.get(_entry(id, request))
+        if self.clock is None or entered is None or request["nonce"] in self.off:
+            return
+        mark = json.loads(rows.open.get(_SETTLED, {}).get("mark", '{"mark": 0, "run": ""}'))
+        late = self.clock() - entered > self.grace - _APART
+        if not late and mark["run"] in self._began and request["timestamp"] < mark["mark"]:
+            self._say(where, f"{id} was claimed in time, at {request['timestamp']}, and the mark is at {mark['mark']}")
 
     def _mark(self, where: str, before: Rows, rows: Rows) -> None:
         """A mark that moves on passes nothing that is open and was listed when its run began."""
