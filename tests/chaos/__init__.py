@@ -8,7 +8,7 @@
 ``actor``      a run of a job, which moves only while it has the baton
 ``tables``     what is done to the tables
 ``people``     what people say of them
-``ledger_*``   the ledger's clients: their steps, how they take them, a judge of their own
+``ledger_*``   the ledger's clients: their steps, how they take them, a judge of their own; and all that in memory
 ``sql_*``      Apache Phoenix's: their steps, and what the judge is told of them
 ``laboratory`` the store, Spark and the jobs that it happens with
 ``judge``      what must be true of it: own code, which imports nothing of Lowtide

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import ast
 import json
-import random
+import os
+import re
+import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import count
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from breaking.catalogue import CHAOS_SEEDS
 
 from lowtide.ledger import steps
-from lowtide.ledger.model import Entry, Request, Table, user_id
+from lowtide.ledger.model import ContradictionError, Entry, Request, Table, user_id
 from tests.chaos import ledger_plan, plan
-from tests.chaos.ledger_clients import Bank, judge_of
-from tests.chaos.ledger_judge import OVER, Asked, LedgerJudge, Rows, user
+from tests.chaos.ledger_judge import Asked, LedgerJudge, Rows, user
+from tests.chaos.ledger_meeting import InMemory
+from tests.chaos.ledger_memory import Index, Memory
 
 ROOT = Path(__file__).resolve().parents[2]
 ISSUER, ANN, BOB = (user(name) for name in ("issuer", "ann", "bob"))
@@ -78,39 +82,11 @@ def test_a_user_has_the_id_that_the_ledger_gives_him() -> None:
     assert user("ann") == user_id("ann")
 
 
-class Memory:
-    """The ledger's tables in memory."""
-
-    def __init__(self, *users: str) -> None:
-        self.tables: dict[str, dict[str, dict[str, str]]] = {table: {} for table in Table}
-        self.tables[Table.USERS] = {one: {"nickname": one} for one in users}
-
-    def __call__(self, operation: Any) -> Any:
-        table = self.tables[operation.table]
-        match operation:
-            case steps.Read(_, rows):
-                return [dict(table.get(row, {})) for row in rows]
-            case steps.Scan(_, start, stop, limit, reverse):
-                low, high = (stop, start) if reverse else (start, stop)
-                found = sorted((row for row in table if low <= row <= high), reverse=reverse)
-                return [(row, dict(table[row])) for row in found][:limit]
-            case steps.CheckAndPut(_, row, column, expected):
-                if table.get(row, {}).get(column) != expected:
-                    return False
-                table.setdefault(row, {}).update(operation.cells)
-                return True
-            case steps.Put(_, row, cells):
-                table.setdefault(row, {}).update(cells)
-            case steps.Remove(_, row):
-                table.pop(row, None)
-        return None
-
-
 class Ledger(Memory):
     """The real programs of the ledger over rows in memory, judged after each write."""
 
     def __init__(self) -> None:
-        super().__init__(ISSUER, ANN, BOB)
+        super().__init__([ISSUER, ANN, BOB])
         self.judge = LedgerJudge(ISSUER, frozenset([ISSUER, ANN, BOB]))
         self.clock = 1000
 
@@ -349,69 +325,196 @@ def test_a_repair_that_calls_the_money_wrong_is_noticed(paid: Ledger) -> None:
     assert len(paid.judge.wrong) == 1
 
 
+def test_fewer_that_are_finished_than_a_full_check_counted_are_a_loss(paid: Ledger) -> None:
+    """Which the next one says; one that says so where nothing is gone is wrong. What comes back is counted anew."""
+    paid.judge.ends_full("here", 2, refused=False)
+    paid.judge.ends_full("here", 1, refused=True)
+    assert paid.judge.wrong == []
+    paid.judge.ends_full("here", 2, refused=True)
+    paid.judge.ends_full("here", 1, refused=False)
+    assert ["some were said to be gone" in paid.judge.wrong[0], "nobody said so" in paid.judge.wrong[1]] == [True] * 2
+    paid.judge.wrong.clear()
+    paid.judge.ends_full("here", 5, refused=False)
+    paid.judge.is_given(paid.rows(), came_back=True)
+    paid.judge.ends_full("here", 1, refused=False)
+    assert paid.judge.wrong == []
+
+
+def test_what_was_forged_is_left_alone(paid: Ledger) -> None:
+    """Whoever writes over it, pays by it, or takes the entry away, is noticed; a drop needs no record."""
+    paid.until(paid.asked(ANN, BOB, 1, "a" * 16), 7)
+    id, before = f"{ANN}-000000000002", paid.rows()
+    row = f"{ANN}/{id}"
+    (entry,) = before.open
+    paid.judge.is_left("here", id, row, before, before)
+    dropped = replace(before, transactions={**before.transactions, id: {"state": "dropped"}}, open={})
+    paid.judge.is_left("here", id, row, before, dropped)
+    assert paid.judge.wrong == []
+    for now, said in (
+        (replace(before, records={**before.records, row: {"amount": "9"}}), "and others made"),
+        (replace(before, transactions={**before.transactions, id: {"state": "committed"}}), "and it is committed"),
+        (replace(before, open={}), "its entry is gone"),
+    ):
+        paid.judge.is_left("here", id, row, before, now)
+        assert said in paid.judge.wrong.pop()
+        assert paid.judge.wrong == []
+    assert entry[:15].isdigit()
+
+
+def test_a_mark_that_a_run_left_in_a_time_to_come_is_noticed(paid: Ledger) -> None:
+    """As far as servers' clocks may be apart it may be; and a mark of another version's is not judged."""
+    paid.judge.clock = lambda: 1_000_000
+    for mark, wrong in ((1_120_000, False), (1_120_001, True)):
+        paid.tables["open_transactions"]["settled"] = {"mark": json.dumps({"mark": mark, "run": "fast"})}
+        paid.judge.is_given(paid.rows())
+        paid.judge.is_marked("here")
+        assert bool(paid.judge.wrong) is wrong
+
+
+@pytest.mark.parametrize(("grace", "off", "wrong"), [(10**6, False, True), (10**6, True, False), (1, False, False)])
+def test_who_claims_in_time_does_so_above_the_mark(paid: Ledger, grace: int, off: bool, wrong: bool) -> None:
+    """By a clock that is right, and within the grace of the entry: those that wait for the mark wait for him."""
+    paid.judge.clock, paid.judge.grace = (lambda: paid.clock), grace
+    paid.judge.begins("one")
+    paid.tables["open_transactions"]["settled"] = {"mark": json.dumps({"mark": 10**6, "run": "one"})}
+    assert paid.look() == []
+    if off:
+        paid.judge.off.add("a" * 16)
+    paid.until(paid.asked(ANN, BOB, 1, "a" * 16), 2)
+    assert [" was claimed in time, " in line for line in paid.judge.wrong] == [True] * wrong
+
+
+def test_a_state_may_be_hidden_where_a_clock_is_behind(paid: Ledger) -> None:
+    """Beneath the one before, beside records that are pending; not where all clocks are right."""
+    paid.until(paid.asked(ANN, BOB, 1, "a" * 16), 7)
+    _row(paid, f"{ANN}-000000000002")["state"] = "initial"
+    rows = paid.rows()
+    for hides in (True, False):
+        paid.judge.is_given(rows)
+        paid.judge.hides = hides
+        assert any("its transaction is initial" in line for line in paid.look()) is not hides
+
+
+def test_a_balance_is_one_that_was_there_while_it_was_asked_for(paid: Ledger) -> None:
+    """Any of them; not one of before."""
+    paid.judge.asks_balance("x", ANN)
+    paid.judge.asks_balance("y", ANN)
+    paid.moved(ANN, BOB, 1, "a" * 16)
+    paid.judge.is_told_a_balance("here", "x", 70)
+    assert paid.judge.wrong == []
+    paid.moved(ANN, BOB, 1, "b" * 16)
+    paid.judge.is_told_a_balance("here", "y", 71)
+    assert "was one of [68, 69, 70], and 71 was told" in paid.judge.wrong[0]
+
+
+def test_what_clients_were_told_is_undone_where_tables_come_back(paid: Ledger) -> None:
+    """They are of a time before; what they say of themselves is judged as ever."""
+    id = f"{ANN}-000000000001"
+    del paid.tables["transactions"][id]
+    paid.judge.is_given(paid.rows(), came_back=True)
+    assert any(f"the record {ANN}/{id} is there" in line for line in paid.look())
+    paid.judge.wrong.clear()
+    for of in (ANN, BOB):
+        del paid.tables["user_transactions"][f"{of}/{id}"]
+    assert paid.look() == []
+
+
 # -- clients and repairs, in memory
-
-
-class InMemory:
-    """The clients of a seed, and repairs that go on, stand still and die between their steps."""
-
-    def __init__(self, seed: int) -> None:
-        self.chance = random.Random(f"memory/{seed}")
-        self.bank = Bank(Memory(*(user(name) for name in ledger_plan.USERS)), judge_of([], Counter()))
-        self.repairs: list[tuple[str, Any, Any]] = []
-        numbers = count()
-        first = list(ledger_plan.begun(self.chance, lambda: next(numbers), seed))
-        self.steps = [*first, *(ledger_plan.step(self.chance, next(numbers), seed) for _ in range(40))]
-
-    def carried_out(self) -> LedgerJudge:
-        """All of it; then the faults end, and repairs are whole."""
-        take = {
-            ledger_plan.Transfers: self.bank.transfers,
-            ledger_plan.Send: self.bank.send,
-            ledger_plan.Move: self.bank.move,
-            ledger_plan.Balance: self.bank.balance,
-        }
-        for step in self.steps:
-            take[type(step)](step)
-            if (entries := sorted(self.bank.rows().open)) and self.chance.random() < 0.4:
-                self.repair(*self._of(self.chance.choice(entries)), most=self.chance.randint(1, 20))
-            if self.repairs and self.chance.random() < 0.4:
-                self.repair(
-                    *self.repairs.pop(self.chance.randrange(len(self.repairs))), most=self.chance.randint(1, 20)
-                )
-        for under_way in self.repairs:
-            self.repair(*under_way)
-        rows = self.bank.rows()
-        # A repair without grace takes the entries of clients that are about to claim; the full check gives them back.
-        lost = [
-            (id, request) for id, request in rows.requests().items() if rows.transactions[id].get("state") not in OVER
-        ]
-        for entry in [*(f"{r['timestamp']:015d}/{id}/{r['nonce']}" for id, r in lost), *sorted(rows.open)]:
-            self.repair(*self._of(entry))
-        self.bank.at_the_end()
-        return self.bank.judge
-
-    def _of(self, entry: str) -> tuple[str, Any]:
-        self.bank.judge.begins(entry)
-        return entry, steps.repair(Entry.parse(entry), ISSUER, at_once=self.chance.random() < 0.5)
-
-    def repair(self, name: str, program: Any, answer: Any = None, most: int = 1000) -> None:
-        """So many steps of a repair; it stands still where it is not over."""
-        for _ in range(most):
-            try:
-                operation = program.send(answer)
-            except StopIteration:
-                return
-            answer = self.bank.store(operation)
-            if not isinstance(operation, steps.Read | steps.Scan):
-                self.bank.look("a repair", name)
-        self.repairs.append((name, program, answer))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_meets_in_memory_nothing_is_wrong(seed: int) -> None:
-    """The real clients and the real program of a repair, in any order; there is something to judge."""
+    """The real clients and the real program of a repair, in any order, and whatever else is done to a ledger; there is
+    something to judge.
+    """
     judge = InMemory(seed).carried_out()
     assert judge.wrong == []
     assert judge.counts["decisions"] > 3
     assert judge.counts["balances told"] >= len(ledger_plan.USERS)
+
+
+def test_hundreds_of_plans_in_memory() -> None:
+    """Those of sixty seeds; where chaos is asked for, as many as twenty seconds have room for. Everything that may
+    happen does in one of them.
+    """
+    asked = os.environ.get(CHAOS_SEEDS)
+    until = time.monotonic() + 20
+    counts: Counter[str] = Counter()
+    for seed in range(600 if asked else 60):
+        if asked and time.monotonic() > until:
+            break
+        judge = InMemory(seed).carried_out()
+        assert judge.wrong == [], f"seed {seed}"
+        counts.update(judge.counts)
+    happenings = ("forged", "came back", "settled marks", "balances told while others went on", "lost")
+    assert [what for what in happenings if not counts[what]] == []
+
+
+def test_an_error_that_nobody_caused_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that is told of a contradiction, where nobody has forged anything; it says at which step."""
+
+    def contradicts(*_: Any) -> Any:
+        raise ContradictionError("rows that no client has left")
+        yield
+
+    monkeypatch.setattr(steps, "decide", contradicts)
+    wrong = InMemory(1).carried_out().wrong
+    assert re.match(r"step \d+: ended in an error of its own: .*rows that no client has left", wrong[0])
+
+
+def test_the_same_seed_is_the_same_plan() -> None:
+    """By clocks of its own."""
+    first, second = InMemory(3), InMemory(3)
+    assert (first.carried_out().counts, first.memory.tables) == (second.carried_out().counts, second.memory.tables)
+
+
+# -- the memory
+
+
+def test_a_put_by_a_clock_that_is_behind_is_hidden() -> None:
+    """Beneath a later cell, and beneath the removal of its row; a check puts no earlier than the cell that it saw."""
+    memory = Memory([])
+    of = Table.TRANSACTIONS
+
+    def row() -> Any:
+        (found,) = memory(steps.Read(of, ("r",)))
+        return found
+
+    memory(steps.Put(of, "r", {"a": "1"}))
+    memory.behind[of] = 1000
+    memory(steps.Put(of, "r", {"a": "2", "b": "2"}))
+    assert row() == {"a": "1", "b": "2"}
+    assert memory(steps.CheckAndPut(of, "r", "b", "2", "3", {"a": "3"}))
+    assert row() == {"a": "1", "b": "3"}, "what comes along is not what was looked at"
+    assert memory(steps.CheckAndPut(of, "r", "a", "1", "4"))
+    assert not memory(steps.CheckAndPut(of, "r", "a", "1", "5"))
+    memory(steps.Remove(of, "r"))
+    assert row() == {"a": "4"}, "it has a later stamp"
+    memory.behind[of] = 0
+    memory(steps.Remove(of, "r"))
+    assert row() == {}
+    memory.behind[of] = 1000
+    memory(steps.Put(of, "r", {"a": "6"}))
+    assert memory(steps.CheckAndPut(of, "r", "a", None, "6"))
+    assert row() == {}
+    memory.now += 2000
+    memory(steps.Put(of, "r", {"a": "7"}))
+    assert row() == {"a": "7"}
+
+
+def test_a_table_that_comes_back_is_what_it_was() -> None:
+    """With its stamps, and with what was removed from it."""
+    memory = Memory([])
+    memory(steps.Put(Table.OPEN, "r", {"a": "1"}))
+    kept = memory.copy(Table.OPEN)
+    memory(steps.Put(Table.OPEN, "r", {"a": "2"}))
+    memory(steps.Remove(Table.OPEN, "r"))
+    memory.restore(Table.OPEN, kept)
+    assert memory(steps.Scan(Table.OPEN, "", "")) == [("r", {"a": "1"})]
+    ((row, written),) = memory(Index("", "~"))
+    assert (row, written <= memory.now) == ("r", True)
+    memory.lose(Table.OPEN, ["r"])
+    memory.behind[Table.OPEN] = 1000
+    memory(steps.Put(Table.OPEN, "r", {"a": "3"}))
+    assert memory(steps.Scan(Table.OPEN, "", "", reverse=True)) == []
+    assert memory(steps.Scan(Table.OPEN, "s", "", reverse=True)) == [("r", {"a": "3"})]
