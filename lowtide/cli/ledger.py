@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import typer
@@ -21,6 +22,7 @@ from lowtide.ledger.client import init as make
 from lowtide.ledger.client import ledger
 from lowtide.ledger.mending import Act, Fault, Survey
 from lowtide.ledger.model import State, Table, user_id
+from lowtide.ledger.settled import SKEW
 from lowtide.ledger.store import node
 from lowtide.store.state import opened
 from lowtide.terminal.console import new_console, note
@@ -117,7 +119,8 @@ def mend(config: ConfigFile = None, yes: Yes = False, output: OutputStyle = Outp
 
     Stop everybody who writes to the ledger first. Records that no transaction can have go, those that one must have are
     written; each is shown whole before anything is done. JSON and CSV are the list alone, unless --yes is given. Exit
-    code 1 while something contradicts itself.
+    code 1 while something contradicts itself. Where records were removed it waits two minutes before it ends, until no
+    server's clock is behind that.
     """
     settings = configured_to_act(config)
     found = _surveyed(settings)
@@ -146,7 +149,20 @@ def _mended(settings: Config, found: Survey, config: Path | None, what: str) -> 
             books.run(partial(mending.mend, fault.id, fault.user), f"record {fault.row}")
         state.create()
         keep(state, settings, config, "ledger mend", what)
+    _let_clocks_pass(found.faults)  # longer than the gateway keeps a connection on which nothing is said
     return _surveyed(settings)
+
+
+def _let_clocks_pass(faults: Sequence[Fault]) -> None:
+    """Wait until every server's clock has passed when records were removed, if any were.
+
+    What a server puts whose clock is behind the one that removed lies beneath what was removed: acknowledged, and
+    hidden. A client that claims the number anew would have its records there.
+    """
+    if any(fault.act is Act.REMOVE for fault in faults):
+        seconds = SKEW / 1000
+        note(f"Waiting {seconds:.0f} s, by which the clocks of HBase's servers may be apart. Let nobody write yet.")
+        sleep(seconds)
 
 
 def _surveyed(settings: Config) -> Survey:

@@ -80,10 +80,11 @@ class Settled:
                     raise ValueError(msg)
         except (ValueError, TypeError) as error:
             msg = (
-                f"the settled mark in {Table.OPEN} is malformed ({error}); remove row {SETTLED_ROW!r}, and the next "
-                "repair makes it anew, with a full check. What nobody knows then: how many finished transactions there "
-                "were (finished), by which a loss is noticed, and that a repair found wrong money (wrong_at): note "
-                "what of that can still be read"
+                f"the settled mark in {Table.OPEN} is malformed ({error}); remove row {SETTLED_ROW!r}, wait two "
+                "minutes (a server whose clock is behind would put the new mark beneath that), and the next repair "
+                "makes it anew, with a full check. What nobody knows then: how many finished transactions there were "
+                "(finished), by which a loss is noticed, and that a repair found wrong money (wrong_at): note what of "
+                "that can still be read"
             )
             raise ContradictionError(msg) from None
         return found
@@ -143,7 +144,8 @@ def lost(mark: Settled, counted: int, table: str) -> str:
         f"there are {counted}. They expired (TTL), or somebody removed them with their records, so that the rest adds "
         "up. Restore the ledger's tables, all of them, from a backup that has them (see 'The ledger came back' in "
         "docs/backups.md); where they are lost for good and everybody knows, in HBase's shell: deleteall "
-        f"'{table}', '{SETTLED_ROW}'; then repair again"
+        f"'{table}', '{SETTLED_ROW}'; then wait two minutes (a server whose clock is behind would put the new mark "
+        "beneath that), and repair again"
     )
 
 

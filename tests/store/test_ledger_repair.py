@@ -940,12 +940,15 @@ def test_finished_transactions_that_went_with_their_records_are_missed(run: Job,
 
 @pytest.mark.parametrize("first", [Table.TRANSACTIONS, Table.RECORDS])
 def test_tables_that_came_back_from_different_times_are_set_right(
-    run: Job, books: Books, omid: OmidClient, first: Table
+    run: Job, books: Books, omid: OmidClient, monkeypatch: pytest.MonkeyPatch, first: Table
 ) -> None:
     """Snapshots of two tables with transfers between them, restored: records without transactions lock their users out,
     transactions without records have lost their money, and no repair acts. The command lists each record whole, and
-    does it when told so; then the full check is green and every call answers.
+    does it when told so; then the full check is green and every call answers. Where it removed something it ends when
+    no server's clock can be behind that any more.
     """
+    waited: list[float] = []
+    monkeypatch.setattr("lowtide.cli.ledger.sleep", waited.append)
 
     def command(*more: str) -> Any:
         return CliRunner().invoke(app, ["ledger", "mend", *more, "--config", str(books.file)])
@@ -985,6 +988,7 @@ def test_tables_that_came_back_from_different_times_are_set_right(
     assert {each["action"] for each in found["records"]} == {"remove" if first is Table.TRANSACTIONS else "write"}
     done = command("--yes")
     assert done.exit_code == 0, done.output
+    assert waited == ([120] if first is Table.TRANSACTIONS else [])
     assert "No record contradicts" in command().output
 
     full = run("transaction_repair", *NOW, "--full")
