@@ -98,7 +98,7 @@ class Director:
     def __init__(self, lab: Laboratory, plan: Plan) -> None:
         self.lab = lab
         self.plan = plan
-        self.judge = Judge(sweeps=plan.sweeps)
+        self.judge = Judge(sweeps=plan.sweeps, keeps_marks=plan.low_latency)
         self.counts: Counter[str] = Counter()
         self.trace: list[str] = []
         self.strikes = Strikes(lab)
@@ -148,6 +148,7 @@ class Director:
             patient=bool(kinds & {Kind.HBASE, Kind.SERVER}),
             phoenix=self.plan.phoenix,
             sweeps=self.plan.sweeps,
+            low_latency=self.plan.low_latency,
         )
         if self.plan.phoenix:
             assert self.lab.phoenix is not None

@@ -376,6 +376,8 @@ class Judge:
     history: History = field(default_factory=History)
     #: Whether the journal may let go of what nobody needs.
     sweeps: bool = False
+    #: Whether marks in the commit table have to stay: clients would commit where one has gone.
+    keeps_marks: bool = False
     wrong: list[str] = field(default_factory=list)
     #: Tables that came back from an HBase snapshot since a run last cleaned all of them: until then Omid's readers need
     #: not see what was pruned.
@@ -532,8 +534,8 @@ class Judge:
                 if journal.get(start) != old.commit and not old.invalid:
                     self._say(where, f"the entry of {start} went, and the journal has {journal.get(start)} (4)")
                 self._needed(where, start, after, came_back)
-            if old.invalid and not new.invalid and start not in journal and start not in commits:
-                self._say(where, f"the mark of {start} went, and the journal has nothing (4)")
+            if old.invalid and not new.invalid and (self.keeps_marks or start not in {*journal, *commits}):
+                self._say(where, f"the mark of {start} went, and the journal has nothing, or it had to stay (4)")
 
     def _journal(self, where: str, was: Mapping[int, int | None], now: Mapping[int, int | None]) -> None:
         """No commit timestamp there becomes another, and what comes is so."""
@@ -722,7 +724,7 @@ class Judge:
         watermark = low_watermark(seen.commit_table)
         commits = self.history.commits
         for start, entry in sorted(commit_entries(seen.commit_table).items()):
-            if start <= self.bound and start in self.history.begun:
+            if start <= self.bound and start in self.history.begun and not (entry.invalid and self.keeps_marks):
                 self._say("at the end", f"{entry} of {start} is at or below the bound {self.bound} (9)")
         for table, raw in seen.tables.items():
             cells = standing(raw)

@@ -117,16 +117,19 @@ class Laboratory:
         patient: bool = False,
         phoenix: bool = False,
         sweeps: bool = False,
+        low_latency: bool = False,
     ) -> None:
         """A store without transactional tables but those of the plan, which are empty, and without records of them.
 
         With *ledger* the configuration has one. Runs go through the relay before the gateway, if there is one, and
         where they are *relayed* through that before HBase's servers. With *patient* HBase's client has as many tries as
         Lowtide gives it where nothing is configured: enough for a server that died to be missed. With *phoenix* the
-        tables of its clients are there too. Where it *sweeps* the journal lets go of what it had when a run began.
+        tables of its clients are there too. Where it *sweeps* the journal lets go of what it had
+        when a run began. Of *low_latency* the configuration tells.
         """
         self.folder.mkdir(parents=True)
         content = self._settings(ledger=ledger, relayed=relayed, patient=patient, sweeps=sweeps)
+        content["omid"]["low_latency"] = low_latency
         self.file.write_text(yaml.safe_dump(content))
         for snapshot in self.omid.snapshots():
             self.omid.delete_snapshot(snapshot)

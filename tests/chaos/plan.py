@@ -311,6 +311,9 @@ class Plan:
     phoenix: bool = False
     #: Whether the journal lets go of what it had when a pruning began, where no HBase snapshot is there.
     sweeps: bool = False
+    #: Whether the oracle is in low-latency mode, as the configuration says: clients write their entries themselves,
+    #: each where there is no mark, so that a mark has to stay.
+    low_latency: bool = False
 
     def numbers(self) -> list[int]:
         """Of all steps and seams, from the outermost on."""
@@ -330,7 +333,7 @@ class Plan:
 
     def __str__(self) -> str:
         parts = {"torn transactions": self.torn, "a ledger": self.ledger, "Omid's own compactor": self.compactor}
-        parts |= {"Phoenix": self.phoenix, "a journal that lets go": self.sweeps}
+        parts |= {"Phoenix": self.phoenix, "a journal that lets go": self.sweeps, "low latency": self.low_latency}
         too = "".join(f", {what} too" for what, there in parts.items() if there)
         return "\n".join([f"seed {self.seed}{too}", *_lines(self.steps, "")])
 
@@ -350,7 +353,7 @@ def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int
     # The last first, and into a run before there is something new before it: all else stays where it is.
     for nemesis, place in sorted(found, key=lambda one: (one[1].step, one[1].seam), reverse=True):
         steps = _with_nemesis(steps, nemesis, place, numbers)
-    return Plan(seed, steps, maker.torn, maker.ledger, maker.compactor, phoenix, maker.sweeps)
+    return Plan(seed, steps, maker.torn, maker.ledger, maker.compactor, phoenix, maker.sweeps, maker.low_latency)
 
 
 def _with_parks(steps: Sequence[Step], parks: int, chance: random.Random, numbers: Iterator[int]) -> tuple[Step, ...]:
@@ -475,6 +478,7 @@ class _Maker:
         self._numbers = count()
         self.torn, self.ledger, self.compactor = world is World.TORN, ledger, world is World.COMPACTOR
         self.sweeps = world is World.SWEPT
+        self.low_latency = world is World.LATE and seed // len(WORLDS) % 2 == 0
         self._changes = _QUIET | _BY_WORLD[world]
         self._job = "commit_table_pruning"
 
@@ -950,7 +954,8 @@ class _Maker:
     def _land(self) -> Land:
         # Not where the commit table is compacted: then nothing tells of it.
         taken = self._world is World.LATE and self._chance.random() < 0.5
-        return Land(self._next(), self._chance.randrange(100), self._chance.random() < 0.3, taken)
+        guarded = self._chance.random() < 0.3 or self.low_latency
+        return Land(self._next(), self._chance.randrange(100), guarded, taken)
 
     def _table(self) -> Table:
         return self._of({Table.A: 3, Table.B: 3, Table.C: 1})

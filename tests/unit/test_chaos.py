@@ -390,6 +390,20 @@ def test_nothing_need_tell_of_what_has_lost_its_proof() -> None:
         assert made.history.untold == untold
 
 
+def test_a_mark_goes_where_it_is_journaled_and_never_of_an_oracle_whose_clients_write_entries() -> None:
+    """They would commit where it has gone."""
+    journaled = [Cell(key(T), b"j", b"IT", 1, "put", b"\x00")]
+    for keeps in (False, True):
+        made = told(commit=None)
+        made.keeps_marks = keeps
+        found = of(made, seen(commits=[mark(T)]), seen(journal=journaled))
+        assert [f"the mark of {T} went" in each for each in found] == [True] * keeps
+        made.recorded("a", "one", state(bound__1={"value": {"value": T}}))
+        made.wrong.clear()
+        made.at_the_end(seen(commits=[mark(T)]))
+        assert ["is at or below the bound" in each for each in made.wrong] == [True] * (not keeps)
+
+
 def test_a_write_of_a_run_that_is_not_to_act_is_noticed() -> None:
     """Be it ever so right."""
     made = Judge()

@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from breaking.catalogue import CONNECTOR_TESTS, Mutation, by_chaos, drawn, folder, number_of_today, read, share
+from breaking.catalogue import (
+    CONNECTOR_TESTS,
+    Mutation,
+    by_chaos,
+    by_chaos_in_memory,
+    drawn,
+    folder,
+    number_of_today,
+    read,
+    share,
+)
 from breaking.results import Results
 from breaking.verdict import ELSEWHERE, MISSED, NOTICED, names_it
 
@@ -38,12 +48,22 @@ def test_each_mutation_can_be_made_and_names_tests_that_are_there(name: str) -> 
     assert mutation.fails, "tools/break-rules --learn tells what fails"
 
 
-def test_chaos_has_a_test_that_can_be_asked_instead() -> None:
+@pytest.mark.parametrize("asked", [by_chaos(MUTATIONS["1a"]), by_chaos_in_memory(MUTATIONS["L1a"])])
+def test_chaos_has_a_test_that_can_be_asked_instead(asked: Mutation) -> None:
     """It is there, and the assertion stands in it once."""
-    asked = by_chaos(next(iter(MUTATIONS.values())))
     (test,) = asked.tests
     file, _, function = test.partition("::")
     assert _body((ROOT / file).read_text(), f"def {function}(").count("".join(asked.fails.split())) == 1
+
+
+def test_plans_in_memory_are_asked_of_what_they_run() -> None:
+    """The ledger's own programs, where money moves by them: neither Spark's part of it, nor the connector's, nor what
+    is only told.
+    """
+    asked = {name: m for name, m in MUTATIONS.items() if by_chaos_in_memory(m)}
+    assert {"L1a", "L4mb", "L6a"} < asked.keys()
+    assert all(mutation.file.startswith("lowtide/ledger/") and mutation.of_money for mutation in asked.values())
+    assert not {"1a", "L3d", "L3e", "L5a"} & asked.keys()
 
 
 def test_chaos_is_asked_of_what_it_may_notice_and_says_why_not_of_the_rest() -> None:
