@@ -24,8 +24,10 @@ from lowtide.lab.workload.client import COMMIT_TABLE
 from tests.chaos import ledger_plan, sql_plan
 from tests.chaos.actor import PARK, Actor
 from tests.chaos.judge import Judge, Seen
-from tests.chaos.laboratory import FAMILIES, STATE, Laboratory
+from tests.chaos.laboratory import FAMILIES, GRACE, LEDGER, STATE, Laboratory
 from tests.chaos.ledger_clients import Bank, judge_of
+from tests.chaos.ledger_forger import Forger
+from tests.chaos.ledger_scenes import WITH_GRACE
 from tests.chaos.nemeses import AT_HBASE, Kind
 from tests.chaos.people import People
 from tests.chaos.plan import (
@@ -123,6 +125,9 @@ class Director:
         self.people = People(lab, self.judge, self.strikes, self.tables, self._in_flight, self._points)
         self._highest_bound = 0
         self._bank: Bank | None = None
+        self._forger: Forger | None = None
+        #: Tables of the ledger that take no writes.
+        self._refusing: set[str] = set()
         self._phoenix: Phoenix | None = None
         #: Of how many gateways that were killed its connection knows.
         self._gateways = 0
@@ -157,6 +162,7 @@ class Director:
             with self.lab.ledger() if self.plan.ledger else nullcontext() as store:
                 if store:
                     self._bank = Bank(store, judge_of(self.judge.wrong, self.judge.counts))
+                    self._forger = Forger(self._bank, store)
                 left = self._all_of_it()
         finally:
             try:
@@ -189,6 +195,24 @@ class Director:
             self._gateways = self.strikes.gateways
             self._bank.store.renew()
         return self._bank
+
+    def _forging(self) -> Forger:
+        """Who forges the ledger's rows, over a gateway that answers."""
+        self._books()
+        assert self._forger is not None
+        return self._forger
+
+    def _mend(self, _: ledger_plan.Mend) -> str:
+        """A person has the ledger's records set right, which is right then."""
+        said = self.lab.mend_ledger()
+        if said:
+            self.judge.wrong.append(f"the ledger was not mended: {said} (8)")
+        self._forging().mended()
+        return said
+
+    def _refuse(self, step: ledger_plan.Refuse) -> None:
+        self.lab.omid.set(f"{LEDGER}{step.table}", READONLY=str(step.on).lower())
+        (self._refusing.add if step.on else self._refusing.discard)(step.table)
 
     def note(self, line: str) -> None:
         """One decision, or what came of it."""
@@ -362,6 +386,7 @@ class Director:
                 return "no run has ended"
             time = self._times[step.pick % len(self._times)].isoformat()
             arguments = tuple(time if a == "{time}" else a for a in arguments)
+        arguments = tuple(str(self.lab.with_grace) if a == WITH_GRACE else a for a in arguments)
         if "{plan}" in arguments:
             plans = [dry for dry in self._plans if dry.step.job == step.job]
             if not plans:
@@ -392,6 +417,11 @@ class Director:
         ledger_plan.Send: lambda self, step: self._books().send(step),
         ledger_plan.Move: lambda self, step: self._books().move(step),
         ledger_plan.Balance: lambda self, step: self._books().balance(step),
+        ledger_plan.Forge: lambda self, step: self._forging().forge(step),
+        ledger_plan.Undo: lambda self, _: self._forging().undo(),
+        ledger_plan.Mend: _mend,
+        ledger_plan.Lose: lambda self, _: self._forging().lose(),
+        ledger_plan.Refuse: _refuse,
         sql_plan.Transactions: lambda self, step: self._phoenix.transactions(step),
         sql_plan.Begin: lambda self, step: self._phoenix.begin(step),
         sql_plan.End: lambda self, step: self._phoenix.end(step),
@@ -403,8 +433,8 @@ class Director:
     # -- runs
 
     def _start(self, actor: Actor) -> str:
-        if self._bank and actor.step.job == ledger_plan.REPAIR:
-            self._bank.judge.begins(actor.run_id)
+        if self._bank and actor.step.job in (ledger_plan.REPAIR, ledger_plan.BALANCES):
+            self._bank.judge.begins(actor.run_id, actor.arguments, GRACE * (WITH_GRACE in actor.step.arguments))
         actor.hidden_then = frozenset(self.tables.hidden)
         actor.clock_off = True
         if actor.step.job == "orphan_cleanup" and not self.plan.phoenix:
@@ -496,11 +526,8 @@ class Director:
         where = f"{actor.run_id} ({actor.step.job})"
         assert actor.life is not None
         self.counts.update({"seams": len(actor.step.seams), "seams reached": len(actor.reached)})
-        if self._bank and actor.step.job == ledger_plan.BALANCES and actor.outcome and not actor.outcome.code:
-            self._bank.judge.is_told_total(where, actor.outcome.summary["figures"]["total"])
-        if self._bank and actor.step.job == ledger_plan.REPAIR:
-            self._books().look(where, actor.run_id)
-            self._bank.judge.ended(where, iter(actor.outcome.problems.splitlines() if actor.outcome else ()))
+        if self._bank:
+            self._of_the_ledger(actor, where)
         if actor.life.killed:
             self._written(actor, f"{where}, which died")
             self.counts["deaths"] += 1
@@ -526,6 +553,21 @@ class Director:
         problems = actor.outcome.problems.replace(str(self.lab.folder.parent), "")
         why = re.sub(r"[0-9a-f]{32}|\d+", "N", problems)[:80] if actor.outcome.code else ""
         return f"exit {actor.outcome.code}, {told}{why and ': '}{why}"
+
+    def _of_the_ledger(self, actor: Actor, where: str) -> None:
+        """What a run says that concerns it."""
+        judge, outcome = self._books().judge, actor.outcome
+        if actor.step.job == ledger_plan.REPAIR:
+            self._books().look(where, actor.run_id)
+        if outcome is None:
+            judge.alarms.died(actor.run_id)
+        elif actor.step.job == ledger_plan.BALANCES:
+            if not outcome.code:
+                judge.is_told_total(where, outcome.summary["figures"]["total"])
+            judge.alarms.balanced(where, actor.run_id, outcome.code)
+        elif actor.step.job == ledger_plan.REPAIR:
+            notes = [note for table in outcome.summary["tables"] for note in table["notes"]]
+            judge.repaired(where, actor.run_id, outcome.code, outcome.problems.splitlines(), notes)
 
     def _came_clean(self, actor: Actor) -> None:
         """Tables that came back are as good as ever once a run has read them whole."""
@@ -580,6 +622,10 @@ class Director:
             self._receive()
         self.strikes.end()
         self._ending = True
+        if self._bank:
+            self._forging().undo()
+            for table in sorted(self._refusing):
+                self._refuse(ledger_plan.Refuse(-1, table, on=False))
         if self._phoenix:
             self._phoenix.no_faults()
         self._read_log()

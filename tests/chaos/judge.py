@@ -374,10 +374,6 @@ class Judge:
     """What it finds wrong it says in ``wrong``, each with where it was seen."""
 
     history: History = field(default_factory=History)
-    #: Whether the journal may let go of what nobody needs.
-    sweeps: bool = False
-    #: Whether marks in the commit table have to stay: clients would commit where one has gone.
-    keeps_marks: bool = False
     wrong: list[str] = field(default_factory=list)
     #: Tables that came back from an HBase snapshot since a run last cleaned all of them: until then Omid's readers need
     #: not see what was pruned.
@@ -393,6 +389,10 @@ class Judge:
     _highest: dict[str, int] = field(default_factory=dict)
     #: How often something was compared, by rule: a judge that judged nothing has found nothing.
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    #: Whether the journal may let go of what nobody needs.
+    sweeps: bool = False
+    #: Whether marks in the commit table have to stay: clients would commit where one has gone.
+    keeps_marks: bool = False
 
     @property
     def marks(self) -> dict[str, int]:

@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import typer
 import wreck
 import yaml
 from job_kit import JOBS, Outcome, settings_for
@@ -23,6 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lowtide.cli import decisions
+from lowtide.cli import ledger as ledger_of_people
 from lowtide.config import Config, load
 from lowtide.errors import LowtideError
 from lowtide.history.holding import read_options, release, take
@@ -47,6 +49,8 @@ NO_COMPACTIONS = {"hbase.hstore.compaction.min": "1000"}
 STATE, JOURNAL = "CHAOS_STATE", "CHAOS_JOURNAL"
 #: Before the names of the ledger's tables.
 LEDGER = "chaos_"
+#: How much grace it has where it has one, ms.
+GRACE = 900_000
 #: Bytes of it at the beginning of a row.
 _VIEW_NUMBER = 8
 TIMESTAMPS = "OMID_TIMESTAMP_TABLE"
@@ -95,6 +99,11 @@ class Laboratory:
         return self.folder / "lowtide.yaml"
 
     @property
+    def with_grace(self) -> Path:
+        """The same on a machine on which the ledger has a grace."""
+        return self.folder / "lowtide-with-grace.yaml"
+
+    @property
     def config(self) -> Config:
         """The configuration, loaded."""
         return load(self.file)
@@ -131,6 +140,9 @@ class Laboratory:
         content = self._settings(ledger=ledger, relayed=relayed, patient=patient, sweeps=sweeps)
         content["omid"]["low_latency"] = low_latency
         self.file.write_text(yaml.safe_dump(content))
+        if ledger:
+            graceful = {**content["ledger"], "grace": f"{GRACE // 1000}s"}
+            self.with_grace.write_text(yaml.safe_dump({**content, "ledger": graceful}))
         for snapshot in self.omid.snapshots():
             self.omid.delete_snapshot(snapshot)
         others = Config().state
@@ -348,6 +360,14 @@ class Laboratory:
                 continue
             if some is starts:
                 return
+
+    def mend_ledger(self) -> str:
+        """A person has the ledger's records set right; what goes against it."""
+        try:
+            ledger_of_people.mend(self.file, yes=True)
+        except (LowtideError, typer.Exit) as error:
+            return f"{type(error).__name__}: {error}"
+        return ""
 
     def from_origin(self, cells: Raw, known: Collection[int] = (), table: str = COMMIT_TABLE) -> list[tuple[Any, ...]]:
         """Cells of a *table* with timestamps counted from the plan's beginning, so that they are those of another

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lowtide.config import Config
 from lowtide.errors import UsageError
 from lowtide.ledger import init, steps
-from lowtide.ledger.model import Request, Table, user_id
-from lowtide.ledger.steps import Operation, Program, Read, Scan
+from lowtide.ledger.model import FAMILY, Request, Table, user_id
+from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Scan
 from lowtide.ledger.store import Tables
 from lowtide.store.gateway import connect
 from lowtide.values.clock import now_millis
@@ -25,6 +25,9 @@ _SEEN = (Table.TRANSACTIONS, Table.RECORDS, Table.OPEN)
 
 #: No transfer has so many steps.
 _ALL = 10_000
+#: What is aged was done so many ms ago, by all clocks.
+AGO = 3_600_000
+_PREFIX = f"{FAMILY}:".encode()
 
 
 @dataclass
@@ -53,8 +56,8 @@ class Line:
     def renew(self) -> None:
         """Have another in its place."""
         self.close()
-        connection = self._held.enter_context(connect(self._config.hbase.thrift))
-        self._tables = Tables(connection, self._config.ledger.prefix)
+        self._connection = self._held.enter_context(connect(self._config.hbase.thrift))
+        self._tables = Tables(self._connection, self._config.ledger.prefix)
 
     def close(self) -> None:
         """Let go of it."""
@@ -64,6 +67,48 @@ class Line:
 
     def __call__(self, operation: Operation) -> Any:
         return self._tables(operation)
+
+    def put_at(self, table: str, row: str, cells: Mapping[str, str], at: int | None) -> None:
+        """Cells of a time that the writer says, ms; None: of now."""
+        data = {_PREFIX + name.encode(): value.encode() for name, value in cells.items()}
+        self._table(table).put(row.encode(), data, timestamp=at)
+
+    def remove_at(self, table: str, row: str, at: int) -> None:
+        """All of a row that is not later than a time."""
+        self._table(table).delete(row.encode(), timestamp=at)
+
+    def times(self, table: str, row: str) -> dict[str, int]:
+        """The times of a row's cells, by column."""
+        found = self._table(table).row(row.encode(), include_timestamp=True)
+        return {name.removeprefix(_PREFIX).decode(): at for name, (_, at) in found.items()}
+
+    def _table(self, table: str) -> Any:
+        return self._connection.table(f"{self._config.ledger.prefix}{table}")
+
+
+class Past:
+    """Carries out operations as of a time that is past, each write a bit later than the one before."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._at = now_millis() - AGO
+
+    def __call__(self, operation: Operation) -> Any:
+        match operation:
+            case CheckAndPut(table, row, column, expected):
+                (found,) = self._line(Read(table, (row,)))
+                if found.get(column) != expected:
+                    return False
+                return self._put(table, row, operation.cells)
+            case Put(table, row, cells):
+                return self._put(table, row, cells)
+            case _:
+                return self._line(operation)
+
+    def _put(self, table: str, row: str, cells: Mapping[str, str]) -> bool:
+        self._at += 1
+        self._line.put_at(table, row, cells, self._at)
+        return True
 
 
 @contextmanager
@@ -97,6 +142,8 @@ class Bank:
     store: Store
     judge: LedgerJudge
     waiting: list[Client] = field(default_factory=list)
+    #: What was done an hour ago.
+    aged: set[str] = field(default_factory=set)
     _last: int = 0
 
     def look(self, where: str, run: str = "") -> None:
@@ -119,12 +166,27 @@ class Bank:
         """Some, from begin to end."""
         wanted = ledger_plan.paid(step.seed) if step.after else []
         wanted += [ledger_plan.wanted(f"{step.seed}.{number}") for number in range(step.transfers)]
+        if step.aged:
+            return self._aged(f"step {step.number}", wanted)
         said = [self._move(f"step {step.number}", self._asked(each), _ALL, End.WAIT) for each in wanted]
+        return ", ".join(said)
+
+    def _aged(self, where: str, wanted: list[Wanted]) -> str:
+        """Transfers as they were an hour ago."""
+        now, before = self.store, self.rows().transactions.keys()
+        assert isinstance(now, Line)
+        self.store = Past(now)
+        try:
+            said = [self._move(where, self._asked(replace(each, offset=-AGO)), _ALL, End.WAIT) for each in wanted]
+        finally:
+            self.store = now
+        self.aged |= self.rows().transactions.keys() - before
         return ", ".join(said)
 
     def send(self, step: ledger_plan.Send) -> str:
         """A client is asked."""
-        client = self._asked(ledger_plan.wanted(step.seed))
+        sure = ledger_plan.surely(step.seed, slow=step.slow)
+        client = self._asked(sure if step.sure else ledger_plan.wanted(step.seed))
         self.waiting.append(client)
         return str(client.wanted)
 
@@ -176,7 +238,7 @@ class Bank:
                 self._step(where, client)
             if end is End.DIE:
                 client.program.close()
-            elif end in (End.LOSE, End.TWICE):
+            elif end in (End.LOSE, End.TWICE, End.WRITE):
                 while not self._step(where, client, twice=end is End.TWICE):
                     pass
                 if end is End.LOSE:

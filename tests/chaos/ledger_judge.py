@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
+
+from tests.chaos.ledger_alarms import Alarms, parsed
 
 Cells = Mapping[str, str]
 
@@ -135,9 +138,17 @@ class LedgerJudge:
     _entered_at: dict[str, int] = field(default_factory=dict)
     #: Who asks for a balance, while others go on, and what it has been since.
     _asking: dict[str, tuple[str, set[int]]] = field(default_factory=dict)
+    #: All of the tables, with what was forged.
+    _all: Rows = field(default_factory=Rows)
+
+    def __post_init__(self) -> None:
+        self.alarms = Alarms(self._say)
 
     def _say(self, where: str, what: str) -> None:
         self.wrong.append(f"{where}: {what} (8)")
+
+    def _now(self) -> int:
+        return self.clock() if self.clock else time.time_ns() // 1_000_000
 
     # -- what clients and runs tell
 
@@ -193,9 +204,36 @@ class LedgerJudge:
         if total != (due := -self._rows.balances()[self.issuer]):
             self._say(where, f"all have {due} together, and {total} was told")
 
-    def begins(self, run: str) -> None:
-        """A repair begins."""
+    def begins(self, run: str, words: Sequence[str] = ("--execute",), grace: int = 0) -> None:
+        """A repair begins, with its arguments, where the ledger has so much grace, ms."""
         self._began[run] = set(self._rows.open), self.counts["looks at the ledger"]
+        rows = self._rows
+        mark = json.loads(rows.open.get(_SETTLED, {}).get("mark", '{"mark": 0}'))["mark"]
+        is_open = {
+            id: request
+            for id, request in rows.requests().items()
+            if rows.transactions[id].get("state") not in OVER and id not in self.unlisted
+        }
+        below = frozenset(id for id, request in is_open.items() if request["timestamp"] < mark)
+        unlisted = frozenset(id for id in self.unlisted if rows.transactions[id].get("state") not in OVER)
+        self.alarms.begins(run, self._now(), words, len(self._all.finished()), grace, (below, unlisted))
+
+    def loses(self, id: str) -> None:
+        """Another program takes the entry of an open transaction."""
+        self.unlisted.add(id)
+
+    def repaired(self, where: str, run: str, code: int, problems: Sequence[str], notes: Sequence[str]) -> None:
+        """A repair has ended, with what it says: what was forged it says, and what nobody has forged it does not. After
+        a full check that ended well, every open claim that it found has its entry.
+        """
+        looks = self._began[run][1]
+        full = self.alarms.is_full(run)
+        if not self.alarms.forged_since(run):
+            self.ended(where, iter(problems))
+        self.alarms.ended(where, run, code, problems, notes, len(self._all.finished()))
+        for id in sorted(self.unlisted) if full and not code else ():
+            if self._claims.get(id, looks + 1) <= looks and self._rows.transactions[id].get("state") not in OVER:
+                self._say(where, f"{id} is open, a full check ended well, and there is no entry")
 
     def ended(self, where: str, problems: Iterator[str]) -> None:
         """A repair ended: nobody has forged anything, and whoever says so is wrong."""
@@ -258,6 +296,13 @@ class LedgerJudge:
         that never runs has none. What a client was told stays so. A claimed transaction that is not over has its entry,
         and no settled mark passes one.
         """
+        of_all, self._all = self._all, rows
+        self.alarms.looked(run, _tables(of_all), _tables(rows))
+        rows = Rows(
+            self.alarms.genuine("transactions", rows.transactions),
+            self.alarms.genuine("user_transactions", rows.records),
+            rows.open,
+        )
         before, self._rows = self._rows, rows
         self.counts["looks at the ledger"] += 1
         requests = rows.requests()
@@ -265,7 +310,7 @@ class LedgerJudge:
             self._transaction(where, id, before, rows, requests)
         self._once(where, requests)
         self._records(where, rows)
-        self._entries(where, run, rows, requests)
+        self._entries(where, run, before, rows, requests)
         self._mark(where, before, rows)
         self._promises(where, rows)
         for of, since in self._asking.values():
@@ -309,6 +354,8 @@ class LedgerJudge:
         self, where: str, id: str, before: Rows, request: Mapping[str, Any], decision: Mapping[str, Any]
     ) -> None:
         self.counts["decisions"] += 1
+        if self.alarms.forged:
+            return  # who decides by what was forged is not to blame
         sender, amount = request["sender"], request["amount"]
         earlier = [(other, row) for other, row in before.of(sender) if other < id]
         if undecided := [other for other, row in earlier if "decision" not in row]:
@@ -348,7 +395,10 @@ class LedgerJudge:
             if balance < 0 and of != self.issuer:
                 self._say(where, f"{of} has {balance}")
 
-    def _entries(self, where: str, run: str, rows: Rows, requests: Mapping[str, Mapping[str, Any]]) -> None:
+    def _entries(
+        self, where: str, run: str, before: Rows, rows: Rows, requests: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        self.alarms.entries(where, run, before.open, rows.transactions, rows.open, self._now())
         if self.clock:
             self._entered_at |= dict.fromkeys(rows.open.keys() - self._entered, self.clock())
         self._entered |= rows.open.keys()
@@ -381,7 +431,12 @@ class LedgerJudge:
             self._say(where, f"{id} was claimed in time, at {request['timestamp']}, and the mark is at {mark['mark']}")
 
     def _mark(self, where: str, before: Rows, rows: Rows) -> None:
-        """A mark that moves on passes nothing that is open and was listed when its run began."""
+        """A mark that moves on passes nothing that is open and was listed when its run began, or that a full check has
+        listed since.
+        """
+        cells = [parsed(r.open.get(_SETTLED, {}).get("mark")) for r in (before, rows)]
+        if cells[0] != cells[1]:
+            self.alarms.marked(where, cells[0], cells[1], self._now())
         was, now = (json.loads(r.open.get(_SETTLED, {}).get("mark", '{"mark": 0}')) for r in (before, rows))
         if now["mark"] <= was["mark"]:
             return
@@ -391,7 +446,9 @@ class LedgerJudge:
         listed, _ = self._began.get(now["run"], (set(), 0))
         for id, request in rows.requests().items():
             entry = _entry(id, request)
-            if rows.transactions[id].get("state") in OVER or entry not in listed or entry not in rows.open:
+            if rows.transactions[id].get("state") in OVER or entry not in rows.open:
+                continue
+            if entry not in listed and not self.alarms.restored(entry):
                 continue
             if was["mark"] <= request["timestamp"] < now["mark"]:
                 self._say(where, f"the settled mark went from {was['mark']} to {now['mark']} over {id}")
@@ -424,6 +481,10 @@ class LedgerJudge:
         self.counts["transfers at the end"] += len(rows.transactions)
         if {u: n for u, n in due.items() if n} != {u: n for u, n in rows.balances().items() if n}:
             self._say("at the end", f"the decisions come to {dict(due)}, and the users have {dict(rows.balances())}")
+
+
+def _tables(rows: Rows) -> list[Mapping[str, Cells]]:
+    return [rows.transactions, rows.records, rows.open]
 
 
 @lru_cache(10_000)

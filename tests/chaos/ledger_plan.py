@@ -30,24 +30,43 @@ class End(StrEnum):
     """Its next write takes effect, and it never hears so: it says that it does not know, and leaves the transfer."""
     TWICE = "is asked again"
     """Its next write is carried out twice, as the gateway does where an answer was lost, and it hears the second."""
+    WRITE = "waits after its next write"
+
+
+class Forgery(StrEnum):
+    """What another program does to the ledger's rows."""
+
+    AMOUNT = "a record has another amount"
+    OTHER = "what a recipient got another has"
+    THIRD = "a user who has no part in a transaction has a record of it"
+    MISSING = "a finished transaction lacks a record"
+    LOST = "finished transactions are gone with their records"
+    DECISION = "a finished transaction says that it was dropped"
 
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """So many transfers that *seed* draws, from begin to end; *after* the issuer has paid everybody something."""
+    """So many transfers that *seed* draws, from begin to end; *after* the issuer has paid everybody something. *aged*:
+    an hour ago, by all clocks.
+    """
 
     number: int
     seed: str
     transfers: int
     after: bool = False
+    aged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A client is asked for a transfer that *seed* draws; :class:`Move` carries it out."""
+    """A client is asked for a transfer that *seed* draws; :class:`Move` carries it out. *sure*: the issuer pays, by a
+    clock that is right, or, if it is *slow*, a day behind.
+    """
 
     number: int
     seed: str
+    sure: bool = False
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +87,50 @@ class Balance:
     pick: int
 
 
-LedgerStep: TypeAlias = Transfers | Send | Move | Balance
+@dataclass(frozen=True, slots=True)
+class Forge:
+    """Another program writes to the ledger's tables: to a finished transaction, one that is *aged* if it says so.
+    *stamped*: what it writes bears a time of then, as what is put back from a backup does.
+    """
+
+    number: int
+    forgery: Forgery
+    pick: int
+    aged: bool = True
+    stamped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """All of that is taken back."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """A person has the records set right, by ``lowtide ledger mend``; nothing is taken back before."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lose:
+    """Another program removes the index entry of the transaction that was claimed last and is not over."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """A table of the ledger takes no writes, or takes them again."""
+
+    number: int
+    table: str
+    on: bool
+
+
+LedgerStep: TypeAlias = Transfers | Send | Move | Balance | Forge | Undo | Mend | Lose | Refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +142,13 @@ class Wanted:
     amount: int
     nonce: str
     offset: int
+
+
+def surely(seed: str, *, slow: bool) -> Wanted:
+    """A transfer of a seed that can be paid."""
+    chance = random.Random(f"ledger/sure/{seed}")
+    nonce = f"{chance.getrandbits(64):016x}"
+    return Wanted(ISSUER, chance.choice(USERS[1:]), chance.randint(1, 40), nonce, -86_400_000 if slow else 0)
 
 
 def wanted(seed: str) -> Wanted:
@@ -117,10 +186,10 @@ def step(chance: random.Random, number: int, seed: int) -> LedgerStep:
             return Balance(number, chance.randrange(100))
 
 
-def begun(chance: random.Random, number: Callable[[], int], seed: int) -> Iterator[LedgerStep]:
+def begun(chance: random.Random, number: Callable[[], int], seed: int, *, aged: bool = False) -> Iterator[LedgerStep]:
     """What there is before anything else: some transfers that went well, and some clients half-way through theirs."""
     first = number()
-    yield Transfers(first, f"{seed}.{first}", 3, after=True)
+    yield Transfers(first, f"{seed}.{first}", 3, after=True, aged=aged)
     for _ in range(chance.randint(2, 6)):
         asked = number()
         yield Send(asked, f"{seed}.{asked}")
@@ -139,8 +208,22 @@ def arguments(chance: random.Random) -> Iterator[str]:
 
 
 WORDS: dict[type, Callable[[Any], str]] = {
-    Transfers: lambda step: f"{step.transfers} transfers by {step.seed}{', after the issuer has paid' * step.after}",
-    Send: lambda step: f"a client is asked for the transfer of {step.seed}",
+    Transfers: lambda step: (
+        f"{step.transfers} transfers by {step.seed}{', after the issuer has paid' * step.after}"
+        f"{', an hour ago' * step.aged}"
+    ),
+    Send: lambda step: (
+        f"a client is asked for the transfer of {step.seed}{', by the issuer' * step.sure}"
+        f"{', whose clock is slow' * step.slow}"
+    ),
     Move: lambda step: f"the client {step.pick} takes {step.steps} steps and {step.end}",
     Balance: lambda step: f"user {step.pick}'s balance is asked for",
+    Forge: lambda step: (
+        f"{step.forgery}, of {'one of an hour ago' if step.aged else 'any'}, {step.pick}"
+        f"{', with a time of then' * step.stamped}"
+    ),
+    Undo: lambda _: "what was forged is taken back",
+    Mend: lambda _: "a person has the ledger mended",
+    Lose: lambda _: "the index entry that was put last is lost",
+    Refuse: lambda step: f"{step.table} takes {'no writes' if step.on else 'writes again'}",
 }

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from tests.chaos import ledger_plan, sql_plan
 from tests.chaos.ledger_plan import LedgerStep
+from tests.chaos.ledger_scenes import Scenes
 from tests.chaos.nemeses import ANY, Kind, Nemesis, Place, drawn
 from tests.chaos.sql_plan import SqlStep
 
@@ -285,10 +286,12 @@ class World(StrEnum):
     SWEPT = "a journal that lets go of what is old"
     """At once, where no HBase snapshot is there; a backup's cells come back after that. Or somebody empties it."""
     HISTORY = "history that goes"
+    LEDGER = "the ledger"
+    """Plans of the others have one now and then; here its scenes are most of what happens."""
 
 
-#: By the seed's remainder; the one whose plans take longest comes last from seed 1 on.
-WORLDS = (World.COMPACTOR, World.TORN, World.HISTORY, World.BACK, World.SWEPT, World.LATE)
+#: By the seed's remainder, from seed 1 on.
+WORLDS = (World.COMPACTOR, World.TORN, World.LEDGER, World.HISTORY, World.BACK, World.SWEPT, World.LATE)
 #: Rows of a table are so many.
 ROWS = 8
 
@@ -343,10 +346,14 @@ def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int
     *parks* more stand still before they write, and go on when others have been there. With *phoenix* it is another one,
     in which clients of Apache Phoenix take steps too, and none of the ledger.
     """
-    maker = _Maker(seed, WORLDS[seed % len(WORLDS)], ledger=seed % 3 == 0 and not phoenix, phoenix=phoenix)
-    steps = maker.steps(jobs)
+    world = WORLDS[seed % len(WORLDS)]
+    ledger = (seed % 3 == 0 or world is World.LEDGER) and not phoenix
+    maker = _Maker(seed, world, ledger=ledger, phoenix=phoenix)
+    # Scenes have nemeses too, which come where they were asked for.
+    steps = tuple(step for step in maker.steps(jobs) if not isinstance(step, Nemesis) or step.kind in nemeses)
     numbers = count(1 + max(number for step in steps for number in _numbers(step)))
-    if parks:
+    # A run that went on while something is forged would repair by it.
+    if parks and world is not World.LEDGER:
         steps = _with_parks(steps, parks, random.Random(f"parks/{seed}"), numbers)
     runs = [at for at, step in enumerate(steps) if isinstance(step, Run) and "--execute" in step.arguments]
     found = drawn(seed, numbers, nemeses, len(steps), runs)
@@ -451,6 +458,7 @@ _BY_WORLD = {
     # While an HBase snapshot is there nothing goes from the journal.
     World.SWEPT: {Change.SNAPSHOT: 1, Change.UNSNAP: 4, Change.LOAD: 3, Change.TRUNCATE: 2, Change.RESTORE: 2},
     World.HISTORY: _LOUD,
+    World.LEDGER: {},
 }
 _WORDS = {
     Word.PAUSE: 2,
@@ -491,7 +499,8 @@ class _Maker:
             Alter(self._next(), Change.SNAPSHOT, table) for table in (Table.A, Table.B) if self._chance.random() < kept
         ]
         if self.ledger:
-            made += ledger_plan.begun(self._chance, self._next, self._seed)
+            aged = self._world is World.LEDGER
+            made += ledger_plan.begun(self._chance, self._next, self._seed, aged=aged)
         if self.phoenix:
             made += sql_plan.begun(self._next, self._seed)
         scenes = [] if self.phoenix else self._scenes()
@@ -499,9 +508,9 @@ class _Maker:
         while runs < jobs or scenes:
             if scenes:
                 made += scenes.pop(0)()
-            made += self._between(self._chance.randint(1, 4))
+            made += self._between(self._chance.randint(1, 4) if self._world is not World.LEDGER or not scenes else 1)
             # A run takes seconds, and most of a plan's are its scenes'.
-            if not scenes or self._chance.random() < 0.25:
+            if not scenes or self._chance.random() < (0.1 if self._world is World.LEDGER else 0.25):
                 made.append(self._run(depth=0))
             if self._chance.random() < 0.3:
                 made.append(Resume(self._next(), self._chance.randrange(100)))
@@ -533,6 +542,8 @@ class _Maker:
                 scenes = [self._history_of_another, self._held_at_the_last_moment, self._back_while_it_goes]
                 chance.shuffle(scenes)
                 return [*scenes, self._put_back_into_another]
+            case World.LEDGER:
+                return Scenes(chance, self._next, self._seed, self._run_of, self._at, self._dying).all()
             case _:
                 scenes = [self._late, self._hidden, self._overtaken, self._unjournaled, self._bare]
                 chance.shuffle(scenes)
@@ -553,6 +564,12 @@ class _Maker:
 
     def _at(self, kind: str, nth: int, *steps: Step) -> Seam:
         return Seam(self._next(), kind, nth, Moment.BEFORE, Act.ON, steps)
+
+    def _run_of(self, job: str, *arguments: str, seams: tuple[Seam, ...] = ()) -> Run:
+        return Run(self._next(), job, arguments, 0, seams)
+
+    def _dying(self, kind: str, nth: int) -> Seam:
+        return Seam(self._next(), kind, nth, Moment.AFTER, Act.DIE)
 
     def _unseen(self, change: Change) -> list[Step]:
         """The only proof is where a cleanup does not see it, or cannot read it."""
