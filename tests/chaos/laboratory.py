@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import typer
 import wreck
@@ -362,9 +363,12 @@ class Laboratory:
                 return
 
     def mend_ledger(self) -> str:
-        """A person has the ledger's records set right; what goes against it."""
+        """A person has the ledger's records set right; what goes against it. The servers of a plan have one clock: what
+        waits until all have passed waits for nothing.
+        """
         try:
-            ledger_of_people.mend(self.file, yes=True)
+            with patch.object(ledger_of_people, "sleep"):
+                ledger_of_people.mend(self.file, yes=True)
         except (LowtideError, typer.Exit) as error:
             return f"{type(error).__name__}: {error}"
         return ""

@@ -167,6 +167,8 @@ class Bank:
         wanted = ledger_plan.paid(step.seed) if step.after else []
         wanted += [ledger_plan.wanted(f"{step.seed}.{number}") for number in range(step.transfers)]
         if step.aged:
+            # The last of whom have what they got, whoever spends what he has.
+            wanted += [ledger_plan.surely(f"{step.seed}.last.{number}", slow=False) for number in range(3)]
             return self._aged(f"step {step.number}", wanted)
         said = [self._move(f"step {step.number}", self._asked(each), _ALL, End.WAIT) for each in wanted]
         return ", ".join(said)
