@@ -94,7 +94,9 @@ def spark_settings(scratch: Path) -> dict[str, str]:
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.adaptive.enabled": "false",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        # So little room as Java gives it otherwise is full after some fifty runs: from then on it throws away what it
+        # has compiled, and compiles it again, with half of its time.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     }
 
 
