@@ -159,7 +159,10 @@ def mend(id: str, user: str) -> Program[None]:
             return
         for fault in faults:
             yield from _set_right(fault)
-    msg = f"record {record_row(user, id)} was set right {_MOST_TRIES} times and changes: stop the ledger's clients"
+    msg = (
+        f"record {record_row(user, id)} was set right {_MOST_TRIES} times and changes: stop the ledger's clients. "
+        "Where none is there, a server's clock is behind the one that wrote it: wait two minutes, and mend again"
+    )
     raise LedgerError(msg)
 
 
