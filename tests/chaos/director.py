@@ -97,7 +97,9 @@ class Report:
 class Director:
     """Carries out one plan, once."""
 
-    def __init__(self, lab: Laboratory, plan: Plan) -> None:
+    def __init__(self, lab: Laboratory, plan: Plan, *, first: bool = False) -> None:
+        """*first*: the first thing that is wrong says enough, and nothing happens after it."""
+        self._first = first
         self.lab = lab
         self.plan = plan
         self.judge = Judge(sweeps=plan.sweeps, keeps_marks=plan.low_latency)
@@ -176,6 +178,8 @@ class Director:
     def _all_of_it(self) -> list[str]:
         for step in self.plan.steps:
             self._take(step)
+            if self._first and self.judge.wrong:
+                return []
         self._end_the_faults()
         self._last_rounds()
         seen = self.seen()

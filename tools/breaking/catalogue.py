@@ -19,7 +19,7 @@ CHAOS_SEEDS = "LOWTIDE_CHAOS_SEEDS"
 CHAOS_SECONDS = "LOWTIDE_CHAOS_SECONDS"
 #: Which of them this store takes, where several deal them out: ``1/2`` is every second from the second on.
 CHAOS_LANE = "LOWTIDE_CHAOS_LANE"
-#: Names a file; once it is there no seed begins any more: another store has noticed.
+#: Names a file; once it is there the seeds are broken off: another store has noticed.
 CHAOS_OVER = "LOWTIDE_CHAOS_OVER"
 #: What tells people of a ledger, and other programs, begins with one of these.
 _TELLING = ("lowtide/cli/", "lowtide/config.py", "lowtide/health/", "plugins/")

@@ -23,7 +23,7 @@ _LONGEST_PLAN = 240
 
 
 class Lanes:
-    """Stands where a bench does. The first that notices ends it for all: none of the others begins another seed."""
+    """Stands where a bench does. The first that notices ends it for all: the others break off what they do."""
 
     def __init__(self, folder: Path, count: int, *, seeds: int, seconds: int) -> None:
         over = folder / "over"

@@ -95,7 +95,7 @@ class WarmDriver(warm.Driver):
         self._debugged = free_ports_config(folder).zookeeper_port
         # A debugger can give a class of a running driver another body: a second instead of a driver's start.
         options = [f"-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,quiet=y,address=127.0.0.1:{self._debugged}"]
-        super().__init__(folder, options)
+        super().__init__(folder, [*warm.LONG_LIVED, *options])
 
     def redefine(self, classes: dict[str, Path]) -> bool:
         """Give loaded classes other bodies; False where Java cannot: methods were added or taken, or a class is not
