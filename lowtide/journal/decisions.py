@@ -118,6 +118,9 @@ class Decisions:
             start: timestamp of the transaction; checked by :meth:`check`.
             commit: its commit timestamp; None: it never committed.
             overrule: a mark in the commit table goes too: a shadow cell shows that it is wrong.
+
+        Raises:
+            StoreError: HBase took it, and the row does not show it.
         """
         name, omid = self._config.state.journal_table, self._config.omid
         if name not in self._tables:
@@ -132,6 +135,14 @@ class Decisions:
         table.put(row, record)
         for each in before.keys() - record.keys():
             table.delete(row, columns=[each], timestamp=before[each][1])
+        said = self._journaled(start)
+        if said.commit != commit or not said.by or not (said.commit or said.mark):
+            msg = (
+                f"{name} took what became of transaction {start}, and does not show it: the clock of its region server "
+                "is behind that of the one that had the row before, or had the records when they were reset. Set the "
+                "clocks of the region servers, wait two minutes, and say it again"
+            )
+            raise StoreError(msg)
         if overrule:
             table, mark = (
                 self._connection.table(omid.commit_table),

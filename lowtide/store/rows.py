@@ -206,7 +206,8 @@ class Rows:
         """:func:`lowtide.store.gateway.check_and_put` on the state table; what was put is what the table shows then.
 
         HBase gives a put the later of its server's clock and the time of the *checked* cell. Where the clock has
-        stepped back, the put may come to lie below the cell that it was to take the place of, and nobody sees it.
+        stepped back, or is behind that of the server that had the row before, the put may come to lie below the cell
+        that it was to take the place of, or below the deletion of one, and nobody sees it.
 
         Raises:
             StoreError: that happened.
@@ -223,8 +224,9 @@ class Rows:
                 was_done = [check_and_put(self._connection, self._name, *one) for one in portion]
             else:
                 was_done = together(self._name, portion)
-            beside = [one for one, is_done in zip(portion, was_done, strict=True) if is_done and one[1][0] != one[2][0]]
-            for some in _portions(beside, _SHOWN_AT_ONCE):
+            # What is put over the cell that was checked is no earlier than that.
+            unsure = [one for one, was in zip(portion, was_done, strict=True) if was and not _is_over_its_check(one)]
+            for some in _portions(unsure, _SHOWN_AT_ONCE):
                 self._check_shown(some)
             done += was_done
         return done
@@ -237,8 +239,8 @@ class Rows:
             if cells.get(put[0]) != put[1] and cells.get(check[0]) == check[1]:
                 msg = (
                     f"HBase took a write to row {row.decode()} of {self._name} and still shows what was there before: "
-                    "the clock of its region server has stepped back. Set the clocks of the region servers, then run "
-                    "again"
+                    "the clock of its region server has stepped back, or is behind that of the one that had the row "
+                    "before. Set the clocks of the region servers, wait two minutes, then run again"
                 )
                 raise StoreError(msg)
 
@@ -272,3 +274,8 @@ def _portions(asked: Sequence[CheckedPut], size: int) -> Iterator[Sequence[Check
 
 def dump(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _is_over_its_check(one: CheckedPut) -> bool:
+    _, (checked, expected), (column, _) = one
+    return column == checked and expected is not None

@@ -38,6 +38,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from lowtide.errors import StoreError
 from lowtide.history.mark import at_most
 from lowtide.store.bounds import BoundRows
 from lowtide.store.commit_counts import CommitCountRows
@@ -88,10 +89,14 @@ class StateStore(
             self.create()
         since = self.numbered_anew() if same_oracle else millis(self.server_time())
         pruned = self.pruned_before() if same_oracle else max(pruned, self.journal().pruned)
+        found = self._table.row(b"generation", [VALUE]).get(VALUE)
         value: dict[str, Any] = {"generation": self.generation() + 1, "since": since, "pruned": pruned}
         if spans := [*self.skipped(), *([skipped] if skipped else ())]:
             value["skipped"] = spans
-        self._table.put(b"generation", {VALUE: dump(value)})  # first: a run under way reads it before it acts
+        # First: a run under way reads it before it acts. In the place of what was read, which it may not come beneath.
+        if not self._change(b"generation", VALUE, found, dump(value)):
+            msg = "somebody else resets the records: look what they say now (lowtide status), and say it again"
+            raise StoreError(msg)
         self.record_format()
         known = self.listing()
         # Its low watermark says nothing of another life's timestamps.

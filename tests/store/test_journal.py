@@ -166,6 +166,74 @@ def test_the_journal_is_kept_for_its_time(
     assert state.journal().horizon == older
 
 
+@pytest.fixture
+def short(configure: Callable[..., Path]) -> Path:
+    """The journal keeps nothing that was there when a pruning began."""
+    return configure(state={"journal_keep": "0s"}, defaults={"full_pass_every": "0s", "budget": {"share": 1.0}})
+
+
+@pytest.mark.usefixtures("no_snapshots")
+def test_the_journal_keeps_what_a_cell_needs_that_nobody_has_told_of(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, short: Path
+) -> None:
+    """A cell of before comes into a table whose records say that it is clean, as by an import without a word: its proof
+    stays until it is healed, and goes then.
+    """
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table, row=b"healed")
+    omid.advance_watermark()
+    assert job("orphan_cleanup", "--table", table, "--execute", config=short).code == 0
+    assert prune(job, config=short).code == 0
+    assert set(shown(omid, JOURNAL, start)) == {(start, ENTRY)}
+    (data,) = (c for c in omid.raw(table) if c.row == b"healed" and c.kind == "put" and b"\xc2\x80" not in c.qualifier)
+    omid.put(table, b"imported", data.family, data.qualifier, data.timestamp, data.value)
+    before = state.journal().horizon
+    outcome = prune(job, config=short)
+    assert set(shown(omid, JOURNAL, start)) == {(start, ENTRY)}, "its proof is gone"
+    assert state.journal().horizon == before
+    assert outcome.code == 1
+    assert f"no journal entry was removed: {table}, row {b'imported'.hex()}" in outcome.problems
+    assert job("orphan_cleanup", "--table", table, "--full", "--execute", config=short).code == 0
+    assert scene.healed(table, start, row=b"imported") == commit
+    assert prune(job, config=short).code == 0
+    assert shown(omid, JOURNAL, start) == {}
+
+
+@pytest.mark.usefixtures("no_snapshots")
+def test_the_journal_keeps_what_a_table_needs_that_comes_back_while_a_pruning_goes_on(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    monkeypatch: pytest.MonkeyPatch,
+    short: Path,
+    snapshots: Callable[[str], str],
+) -> None:
+    """Under a name that was not there when it listed the tables; its HBase snapshot is gone when it lists those."""
+    table, other = scene.table(), scene.table()
+    start, _ = scene.crashed_after_commit(table, row=b"healed")
+    kept = snapshots(table)
+    omid.advance_watermark()
+    assert job("orphan_cleanup", "--table", table, "--table", other, "--execute", config=short).code == 0
+    assert prune(job, config=short).code == 0
+    omid.drop(table)
+    count, back = pruning._count, f"{table}back"
+
+    def comes_back(*arguments: Any) -> None:
+        if kept in omid.snapshots():
+            omid.clone(kept, back)
+            omid.delete_snapshot(kept)
+        count(*arguments)
+
+    monkeypatch.setattr(pruning, "_count", comes_back)
+    try:
+        outcome = prune(job, config=short)
+        assert set(shown(omid, JOURNAL, start)) == {(start, ENTRY)}, "its proof is gone"
+        assert outcome.code == 1
+        assert f"no journal entry was removed: {back}, row" in outcome.problems
+    finally:
+        omid.drop(back)
+
+
 def test_what_is_pruned_is_in_the_journal_as_its_readers_saw_it(job: Job, scene: Scene, omid: OmidClient) -> None:
     """An entry is journaled with its commit timestamp; a mark, also one beside an entry, as not committed, and whose
     it is; a row of an unknown form stays.

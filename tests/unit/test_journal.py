@@ -181,6 +181,17 @@ def test_a_decision_is_kept_where_the_cleanup_looks_for_proofs() -> None:
     }
 
 
+@pytest.mark.parametrize("commit", [None, START + 100])
+def test_a_decision_that_does_not_show_is_told(commit: int | None) -> None:
+    """The journal's server has a clock that is behind the one of the records when they were reset: what it puts now
+    counts as of before.
+    """
+    store = Tables(ENTRIES)
+    with pytest.raises(StoreError, match=f"transaction {START}, and does not show it: the clock .* two minutes"):
+        Decisions(store, Config(), store.clock[0] + 30_000).record(START, commit)
+    assert Decisions(store, Config(), store.clock[0]).record(START, commit) is None
+
+
 @pytest.mark.parametrize(
     ("start", "commit", "told"),
     [

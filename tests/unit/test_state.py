@@ -316,6 +316,35 @@ def test_one_of_many_records_that_does_not_show_is_named() -> None:
         store(records).record_all([(taken["a"], fact(1)), (taken["b"], fact(1))])
 
 
+def test_what_comes_beneath_a_deletion_is_told() -> None:
+    """A row was deleted by a server whose clock is ahead of the one that has it now: HBase takes what is put where
+    nothing was, and does not show it.
+    """
+    records = Together()
+    records.rows = lambda *_: []  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match=r"row table/a of LOWTIDE_STATE and still shows .* wait two minutes"):
+        store(records).begin_all({"a": [], "b": []})
+
+
+def test_of_two_resets_at_once_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number is the other's; and what it puts has the place of what it read, which it cannot come beneath."""
+    records = Records(generation=b'{"generation": 4}')
+    states = store(records)
+
+    def other_first(_: Any, __: str, row: bytes, check: tuple[bytes, bytes], put: tuple[bytes, bytes]) -> bool:
+        if row == b"generation":
+            assert check == (b"s:value", b'{"generation": 4}')
+            put = (b"s:value", b'{"generation": 5, "since": 9}')
+        records.put(row, dict([put]))
+        return row != b"generation"
+
+    monkeypatch.setattr(StateStore, "server_time", lambda _: from_millis(7))
+    monkeypatch.setattr(rows, "check_and_put", other_first)
+    with pytest.raises(StoreError, match="somebody else resets the records"):
+        states.reset()
+    assert (states.generation(), states.numbered_anew()) == (5, 9)
+
+
 def test_a_newer_format_is_a_finding_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not a gateway that is to be started."""
     monkeypatch.setattr(reader, "low_watermark", lambda *_: 1)

@@ -65,7 +65,8 @@ def prune(run: Run) -> None:
     if not run.summary.execute:
         list_cells(run, report.table, _cells(doomed, run, bound), acts=False)
     if run.summary.execute:
-        if report.counts.pruned and gate.closed(run, inventory, doomed, report):
+        committed = doomed.where(~F.col("invalid") & ~F.col("fence") & F.col("commit_ts").isNotNull())
+        if report.counts.pruned and gate.closed(run, inventory, committed, report, gate.PRUNED):
             report.counts.pruned = 0
         else:
             run.phase("gate")
@@ -214,8 +215,9 @@ def _unanswered(written: list[Written], planned: int, report: TableReport, what:
 def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: TableReport) -> None:
     """Drop journal entries that are old enough, that no HBase snapshot predates, and that no table needs now.
 
-    No table needs those up to the bound, as it is *fresh*. Those of dropped tables are among them. None are dropped
-    unless the configuration asks for it.
+    No table needs those up to the bound, as it is *fresh*, by what is recorded. Those of dropped tables are among them.
+    None are dropped unless the configuration asks for it, nor before the tables themselves were read, as they are then:
+    one may have come back since the bound was known, or have been given cells of before that nobody has told of.
 
     Only HBase snapshots of tables known to be plain, or of Lowtide's and Omid's own, do not count; a table that was
     cleaned once was not plain then. A day of margin lies between the master's clock, which dates those, and ours, which
@@ -246,6 +248,9 @@ def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: Tab
         return
     ((horizon,),) = omid.journal(old).agg(F.max("start_ts")).collect()
     if horizon is None:
+        return
+    committed = omid.journal(old).where(F.col("commit_ts").isNotNull())
+    if gate.closed(run, take_inventory(run.store), committed, report, gate.SWEPT):
         return
     run.hold_journal(horizon=horizon)  # first: what is gone must not be taken for never there
     written = run.store.write(

@@ -1,4 +1,5 @@
-"""The gate before pruning: one read of the tables themselves, which shows that no cell still needs what is about to go.
+"""The gate before pruning: one read of the tables themselves, which shows that no cell still needs what is about to go,
+from the commit table or from the journal.
 
 It reads as the verifier does. The bound follows from records. The gate believes none: it is the last moment at which
 the entry is there to heal with.
@@ -22,29 +23,29 @@ from lowtide_spark.frames.store import cause
 from lowtide_spark.run.context import Run
 from lowtide_spark.verification.rawcells import pairs, start_of
 
+#: What is not done where the gate stays closed.
+PRUNED, SWEPT = "nothing was pruned", "no journal entry was removed"
 #: Cells that are named, and counted.
 _NAMED, _MOST = 5, 1000
 
 
-def closed(run: Run, inventory: Sequence[Entry], doomed: DataFrame, report: TableReport) -> bool:
-    """Whether the entries must stay: a cell of theirs lacks its shadow cell, or a table could not be read to see.
+def closed(run: Run, inventory: Sequence[Entry], committed: DataFrame, report: TableReport, undone: str) -> bool:
+    """Whether the entries of *committed* transactions (``start_ts``) must stay: a cell of theirs lacks its shadow cell,
+    or a table could not be read to see. *undone*: what is not done then, for the report.
 
     To be asked when the cleanups that heal are over. A disabled table cannot be read, and is passed over, by name:
     what it may have is below what its own records say, it holds the bound there, and every entry that goes is in the
     journal. When it comes back it is read from 0. To keep all entries for it would keep them for as long as it is
     disabled, and for a table that nobody enables again, for ever.
     """
-    starts = StartSet(doomed.where(~F.col("invalid") & ~F.col("fence") & F.col("commit_ts").isNotNull()))
+    starts = StartSet(committed)
     try:
         if not starts:
             return False
         problems = []
         for entry in transactional(inventory):
             if not entry.enabled:
-                report.notes.append(
-                    f"{entry.table} is disabled and was not read before pruning; its records allow it, the journal "
-                    "keeps the commits, and it is read from 0 when it is enabled again"
-                )
+                report.notes.append(_passed_over(entry, undone))
                 continue
             try:
                 problems += _lacking(run, entry, starts)
@@ -56,8 +57,17 @@ def closed(run: Run, inventory: Sequence[Entry], doomed: DataFrame, report: Tabl
                 )
     finally:
         starts.close()
-    report.problems += [f"nothing was pruned: {problem}" for problem in problems]
+    report.problems += [f"{undone}: {problem}" for problem in problems]
     return bool(problems)
+
+
+def _passed_over(entry: Entry, undone: str) -> str:
+    if undone != PRUNED:
+        return f"{entry.table} is disabled and was not read before the journal let go of anything; its records allow it"
+    return (
+        f"{entry.table} is disabled and was not read before pruning; its records allow it, the journal keeps the "
+        "commits, and it is read from 0 when it is enabled again"
+    )
 
 
 def _lacking(run: Run, entry: Entry, starts: StartSet) -> list[str]:
