@@ -324,9 +324,10 @@ class State(_Section):
     sideline: str = ".lowtide/sideline"
     #: What is older is removed by the next run that acts, of any job but a restore.
     sideline_keep: Duration = timedelta(days=30)
-    #: A journal entry is kept at least this long, and while an HBase snapshot older than its pruning exists;
-    #: ``forever`` removes none. What was removed cannot be proved any more: where a table comes back from an HBase
-    #: snapshot after that, ``lowtide resolve`` must decide.
+    #: A journal entry is kept at least this long, and while an HBase snapshot older than its pruning exists, or a cell
+    #: needs it that is there; ``forever`` removes none. What was removed cannot be proved any more: where a table comes
+    #: back from an HBase snapshot after that, ``lowtide resolve`` must decide. Longer than the oldest backup of any
+    #: other kind (Export, files) that may be put back: of those HBase tells nothing.
     journal_keep: Age = "forever"
 
     @field_validator("sideline")
