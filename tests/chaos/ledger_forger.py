@@ -11,7 +11,7 @@ from lowtide.ledger.steps import Remove
 from lowtide.values.clock import now_millis
 from tests.chaos.ledger_alarms import Cells, Forged, Place
 from tests.chaos.ledger_clients import AGO, Bank, Line
-from tests.chaos.ledger_judge import OVER, Rows
+from tests.chaos.ledger_judge import OVER, Rows, entry_of
 from tests.chaos.ledger_plan import USERS, Forge, Forgery
 
 #: By which repairs and balances notice: what was written since the last check shows it, and balances do.
@@ -112,7 +112,7 @@ class Forger:
         """The entry goes of what was claimed last and is not over."""
         rows = self.bank.rows()
         found = {
-            f"{request['timestamp']:015d}/{id}/{request['nonce']}": id
+            entry_of(id, request): id
             for id, request in rows.requests().items()
             if rows.transactions[id].get("state") not in OVER
         }

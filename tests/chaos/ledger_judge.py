@@ -261,7 +261,7 @@ class LedgerJudge:
             self._say(where, f"{row} was forged as {there}, and others made {stays} of it")
         if was != state and state in ("committed", "finished"):
             self._say(where, f"{id} has a row that was forged, and it is {state}")
-        entry = _entry(id, before.requests()[id])
+        entry = entry_of(id, before.requests()[id])
         if (was == state or state not in OVER) and entry in before.open and entry not in now.open:
             self._say(where, f"{id} has a row that was forged, and its entry is gone")
 
@@ -282,7 +282,7 @@ class LedgerJudge:
             self.told.clear()
             self.unlisted.clear()
             self._claims.clear()
-            self._entered |= {_entry(id, request) for id, request in rows.requests().items()}
+            self._entered |= {entry_of(id, request) for id, request in rows.requests().items()}
             self.counted = 0
 
     # -- one look
@@ -407,13 +407,13 @@ class LedgerJudge:
         for id, request in requests.items():
             first = id not in self._claims
             claimed = self._claims.setdefault(id, looks)
-            if first and _entry(id, request) not in self._entered:
+            if first and entry_of(id, request) not in self._entered:
                 self._say(where, f"{id} was claimed, and there was never an entry")
             if first:
                 self._in_time(where, id, request, rows)
             if rows.transactions[id].get("state") in OVER:
                 continue
-            if _entry(id, request) in rows.open:
+            if entry_of(id, request) in rows.open:
                 self.unlisted.discard(id)
             elif first or claimed > began:
                 self.unlisted.add(id)
@@ -422,7 +422,7 @@ class LedgerJudge:
 
     def _in_time(self, where: str, id: str, request: Mapping[str, Any], rows: Rows) -> None:
         """Who claims within the grace, by a clock that is right, does so above the mark: others wait for the mark."""
-        entered = self._entered_at.get(_entry(id, request))
+        entered = self._entered_at.get(entry_of(id, request))
         if self.clock is None or entered is None or request["nonce"] in self.off:
             return
         mark = json.loads(rows.open.get(_SETTLED, {}).get("mark", '{"mark": 0, "run": ""}'))
@@ -445,7 +445,7 @@ class LedgerJudge:
             self._say(where, f"the settled mark was moved by {now['run']}, which nobody began")
         listed, _ = self._began.get(now["run"], (set(), 0))
         for id, request in rows.requests().items():
-            entry = _entry(id, request)
+            entry = entry_of(id, request)
             if rows.transactions[id].get("state") in OVER or entry not in rows.open:
                 continue
             if entry not in listed and not self.alarms.restored(entry):
@@ -501,5 +501,6 @@ def _reachable(was: str | None, now: str | None) -> bool:
     return was == now or any(_reachable(after, now) for after in _AFTER.get(was, ()))
 
 
-def _entry(id: str, request: Mapping[str, Any]) -> str:
+def entry_of(id: str, request: Mapping[str, Any]) -> str:
+    """The row of the index that a claimed transaction has until it is over."""
     return f"{request['timestamp']:015d}/{id}/{request['nonce']}"

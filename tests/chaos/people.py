@@ -66,9 +66,7 @@ class People:
                 with suppress(LowtideError):
                     self._lab.release(table, name)
             self._judge.held[table].clear()
-        if self._tables.journal_lost:
-            self._lab.journal_lost()
-            self._tables.journal_lost = False
+        self._accept()
         self._tables.vetoed.clear()
         self._tables.imported.clear()
 
@@ -141,7 +139,7 @@ class People:
         bare = {start_of(key[3]) for raw in own for key in unproved(standing(raw))}
         return sorted(start for start in bare & history.ended if start <= watermark and start not in self._in_flight)
 
-    def _accept(self, _: Say) -> str | None:
+    def _accept(self, _: Say | None = None) -> str | None:
         if not self._tables.journal_lost:
             return "it has lost nothing"
         self._lab.journal_lost()

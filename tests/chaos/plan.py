@@ -559,8 +559,8 @@ class _Maker:
         """
         return Run(self._next(), "orphan_cleanup", ("--to", "{time}", "--execute"), -1)
 
-    def _job_of(self, job: str, *seams: Seam) -> Run:
-        return Run(self._next(), job, (*_ALWAYS.get(job, ()), "--execute"), 0, seams)
+    def _job_of(self, job: str, *seams: Seam, pick: int = 0, execute: bool = True) -> Run:
+        return Run(self._next(), job, (*_ALWAYS.get(job, ()), *(["--execute"] if execute else [])), pick, seams)
 
     def _at(self, kind: str, nth: int, *steps: Step) -> Seam:
         return Seam(self._next(), kind, nth, Moment.BEFORE, Act.ON, steps)
@@ -703,10 +703,7 @@ class _Maker:
             self._clients(20, (4,)),
             Alter(self._next(), Change.FLUSH, table),
             Alter(self._next(), Change.COMPACT, table),
-            self._watermark(),
-            self._cleanup(),
-            self._job_of("watermark_collection"),
-            self._job_of("commit_table_pruning"),
+            *self._pruned(),
             Alter(self._next(), Change.FLUSH, table),
             self._clients(3),
             Alter(self._next(), Change.COMPACTOR, table),
@@ -734,7 +731,7 @@ class _Maker:
             Alter(self._next(), Change.SNAPSHOT, Table.C if gone else table),
             *self._pruned(),
             *([Alter(self._next(), Change.DROP, Table.C)] if gone else []),
-            Run(self._next(), "commit_table_pruning", _ALWAYS["commit_table_pruning"]),
+            self._job_of("commit_table_pruning", execute=False),
             self._job_of("commit_table_pruning"),
             *([] if gone else [Alter(self._next(), Change.RESTORE, table), self._cleanup()]),
             Alter(self._next(), Change.UNSNAP, Table.C if gone else table),
@@ -749,7 +746,7 @@ class _Maker:
             *self._pruned(),
             Alter(self._next(), Change.RESTORE, table),
             Alter(self._next(), Change.UNSNAP, table),
-            Run(self._next(), "commit_table_pruning", _ALWAYS["commit_table_pruning"]),
+            self._job_of("commit_table_pruning", execute=False),
             self._job_of("commit_table_pruning"),
             self._cleanup(),
         ]
@@ -789,9 +786,6 @@ class _Maker:
             Alter(self._next(), Change.UNSNAP, table),
         ]
 
-    def _gone(self, *seams: Seam) -> Run:
-        return Run(self._next(), "history_gc", ("--execute",), 0, seams)
-
     def _old(self) -> list[Step]:
         """Cells have versions that nobody needs any more: of an oracle that counts, times are known by collections."""
         return [self._clients(20), self._watermark(), self._cleanup(), self._job_of("watermark_collection")]
@@ -803,7 +797,7 @@ class _Maker:
         return [
             Alter(self._next(), Change.SNAPSHOT, table),
             *self._old(),
-            self._gone(self._somewhere(Alter(self._next(), back, table))),
+            self._job_of("history_gc", self._somewhere(Alter(self._next(), back, table))),
         ]
 
     def _held_at_the_last_moment(self) -> list[Step]:
@@ -812,7 +806,7 @@ class _Maker:
         return [
             Look(self._next()),
             *self._old(),
-            self._gone(self._at(self._of({INTENDED: 3, MARKED: 1}), 1, *said)),
+            self._job_of("history_gc", self._at(self._of({INTENDED: 3, MARKED: 1}), 1, *said)),
             Read(self._next(), -1, as_of=True),
             *(Say(self._next(), Word.RELEASE, table) for table in (Table.A, Table.B)),
         ]
@@ -822,19 +816,19 @@ class _Maker:
         hides cells, when others would remove some.
         """
         # Three runs after it can be restored from.
-        restore = Run(self._next(), "sideline_restore", (*_ALWAYS["sideline_restore"], "--execute"), -3)
+        restore = self._job_of("sideline_restore", pick=-3)
         off = self._chance.choice((-1, 1)) * 86_400
         table = self._chance.choice((Table.A, Table.B))
         return [
             *self._old(),
-            self._gone(),
+            self._job_of("history_gc"),
             *self._old(),
-            self._gone(self._at("connector", self._chance.choice((1, 1, 2, 3)), restore)),
+            self._job_of("history_gc", self._at("connector", self._chance.choice((1, 1, 2, 3)), restore)),
             *self._old(),
             Nemesis(self._next(), Kind.CLOCK, 1, off),
-            self._gone(),
+            self._job_of("history_gc"),
             Alter(self._next(), Change.HIDE, table, self._chance.randrange(1, ROWS)),
-            self._gone(),
+            self._job_of("history_gc"),
             Alter(self._next(), Change.SHOW, table),
         ]
 
@@ -844,15 +838,9 @@ class _Maker:
         back = [Alter(self._next(), Change.RESTORE, table) for table in tables]
         return [
             *self._old(),
-            self._gone(),
+            self._job_of("history_gc"),
             *(Alter(self._next(), Change.SNAPSHOT, table) for table in tables),
-            Run(
-                self._next(),
-                "sideline_restore",
-                (*_ALWAYS["sideline_restore"], "--execute"),
-                -1,
-                (self._somewhere(*back),),
-            ),
+            self._job_of("sideline_restore", self._somewhere(*back), pick=-1),
         ]
 
     def _somewhere(self, *steps: Step) -> Seam:

@@ -159,9 +159,11 @@ class Tables:
         return None
 
     def _untell(self) -> None:
-        """Of what committed, and neither a shadow cell nor an entry here or in the journal says so, nothing need tell:
-        where the journal lets go of what it has, or somebody else has it so.
+        """Of what committed, and neither a shadow cell nor an entry here or in the journal says so, nothing need tell,
+        where the journal may let go of what it has; elsewhere Lowtide has lost it.
         """
+        if not self._judge.sweeps:
+            return
         proofs = commit_entries(self._lab.raw(COMMIT_TABLE)).keys() | journal_entries(self._lab.journal()).keys()
         for raw in self.raw().values():
             self._judge.history.untold_where(standing(raw), proofs)
@@ -284,8 +286,7 @@ class Tables:
         self._strikes.put_back(Kind.GATEWAY)  # a person says so through it
         self._lab.omid.bulk_load(table, [(*key, value) for key, value in self._exports[table].items()])
         self._judge.history.loaded(table)
-        if self._judge.sweeps:
-            self._untell()
+        self._untell()
         self._judge.came_back.add(table)
         for said in (self._lab.forget, self._lab.confirm):
             with suppress(UsageError):  # nothing is recorded of it yet
@@ -365,8 +366,7 @@ class Tables:
         self._as_then(table, table)
         history.restored(table)
         self._judge.came_back.add(table)
-        if self._judge.sweeps:
-            self._untell()
+        self._untell()
         return None
 
     def _as_then(self, source: Table, table: Table) -> None:
