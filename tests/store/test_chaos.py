@@ -10,11 +10,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import deadman
 import pytest
-from breaking.catalogue import CHAOS_LANE, CHAOS_OVER, CHAOS_SECONDS, CHAOS_SEEDS, number_of_today
+from breaking.catalogue import CHAOS_OVER, CHAOS_SECONDS, CHAOS_SEEDS, CHAOS_TAKEN, number_of_today
 from deadman import Die, Effect, Moment
 from lowtide_spark.frames.store import Store
 from pyspark.sql import SparkSession
@@ -34,8 +35,7 @@ COMMIT = number_of_today(Path(__file__).parent)
 SEEDS = list(dict.fromkeys([COMMIT, *seeds.of("chaos", count=0, always=range(1, 21))]))
 asked = os.environ.get(CHAOS_SEEDS)
 if asked:
-    lane, lanes = map(int, os.environ.get(CHAOS_LANE, "0/1").split("/"))
-    SEEDS = list(range(1, 1 + int(asked)))[lane::lanes]
+    SEEDS = list(range(1, 1 + int(asked)))
 #: When no seed is to begin any more; of a test that runs for itself each does.
 UNTIL = time.monotonic() + float(os.environ.get(CHAOS_SECONDS, "inf"))
 
@@ -66,6 +66,15 @@ def _until_another_has_noticed() -> None:
         time.sleep(1)
     # As Ctrl-C does, which also ends a wait.
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+def _is_free(seed: int) -> bool:
+    """Whether no other process has taken it; none has afterwards."""
+    with suppress(FileExistsError):
+        if CHAOS_TAKEN in os.environ:
+            (Path(os.environ[CHAOS_TAKEN]) / str(seed)).touch(exist_ok=False)
+        return True
+    return False
 
 
 def test_reads_are_told_to_who_asks(connector: Store, scene: Scene, omid: OmidClient) -> None:
@@ -99,6 +108,8 @@ def test_whatever_meets_nothing_is_wrong(carried_out: Carried, seed: int) -> Non
     """
     if time.monotonic() > UNTIL:
         pytest.skip(f"{os.environ[CHAOS_SECONDS]} s are over")
+    if not _is_free(seed):
+        pytest.skip("another store has it")
     report = carried_out(plan.made(seed, nemeses=SHARED))
     assert report.wrong == []
     # A judge with nothing before it finds nothing.

@@ -23,7 +23,9 @@ from breaking.warm import ROOT, WarmDriver, WarmStore
 
 #: How long the tests of one mutation may take; those of the unbroken code as long each.
 _SECONDS = 300
-_LEFT_OUT = shutil.ignore_patterns(".*", "target", "__pycache__", "*.egg-info", "dist", "build", "spark-warehouse")
+#: Why a test that is skipped does not pass.
+LEFT_OUT = "is left out"
+_NOT_COPIED = shutil.ignore_patterns(".*", "target", "__pycache__", "*.egg-info", "dist", "build", "spark-warehouse")
 
 
 class Bench:
@@ -47,7 +49,7 @@ class Bench:
         #: The verifier looks before and after each job: that takes its time.
         self._judge, self._seconds = judge, seconds or _SECONDS * (4 if judge else 1)
         self._copy = folder / "lowtide"
-        shutil.copytree(ROOT, self._copy, ignore=_LEFT_OUT, symlinks=True)
+        shutil.copytree(ROOT, self._copy, ignore=_NOT_COPIED, symlinks=True)
         built = ROOT / "connector/target"
         for name in ("classes", "test-classes"):
             shutil.copytree(built / name, self._copy / "connector/target" / name)
@@ -95,7 +97,7 @@ class Bench:
         outcome = self._run(tuple(tests), self._seconds * len(tests))
         passed = {name for n in outcome.noted if n["phase"] == "passed" for name in _names(n["test"])}
         failed = {n["test"]: f"{n['kind']}: {n['text']}" for n in outcome.failures}
-        skipped = {n["test"]: "is left out" for n in outcome.noted if n["phase"] == "skipped"}
+        skipped = {n["test"]: LEFT_OUT for n in outcome.noted if n["phase"] == "skipped"}
         absent = {test: f"did not run: {outcome.output[-2000:]}" for test in tests if test not in passed}
         wrong = {**absent, **skipped, **failed}
         return {test: " ".join(reason.split()) for test, reason in wrong.items()}

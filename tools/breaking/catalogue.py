@@ -17,8 +17,8 @@ CONNECTOR_TESTS = "connector/src/test/"
 CHAOS_SEEDS = "LOWTIDE_CHAOS_SEEDS"
 #: After how many seconds no seed of them begins any more.
 CHAOS_SECONDS = "LOWTIDE_CHAOS_SECONDS"
-#: Which of them this store takes, where several deal them out: ``1/2`` is every second from the second on.
-CHAOS_LANE = "LOWTIDE_CHAOS_LANE"
+#: Names a folder, where several stores deal them out: which of them are taken.
+CHAOS_TAKEN = "LOWTIDE_CHAOS_TAKEN"
 #: Names a file; once it is there the seeds are broken off: another store has noticed.
 CHAOS_OVER = "LOWTIDE_CHAOS_OVER"
 #: What tells people of a ledger, and other programs, begins with one of these.

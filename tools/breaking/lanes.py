@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from breaking.bench import Bench
+from breaking.bench import LEFT_OUT, Bench
 from breaking.catalogue import (
-    CHAOS_LANE,
     CHAOS_OVER,
     CHAOS_SECONDS,
     CHAOS_SEEDS,
+    CHAOS_TAKEN,
     Mutation,
     by_chaos,
     by_chaos_in_memory,
@@ -23,21 +24,22 @@ _LONGEST_PLAN = 240
 
 
 class Lanes:
-    """Stands where a bench does. The first that notices ends it for all: the others break off what they do."""
+    """Stands where a bench does. Whichever is free takes the next seed; the first that notices ends it for all: the
+    others break off what they do.
+    """
 
     def __init__(self, folder: Path, count: int, *, seeds: int, seconds: int) -> None:
-        over = folder / "over"
-        told = {CHAOS_SEEDS: str(seeds), CHAOS_OVER: str(over), **({CHAOS_SECONDS: str(seconds)} if seconds else {})}
+        self._over, self._taken = folder / "over", folder / "taken"
+        told = {CHAOS_SEEDS: str(seeds), CHAOS_OVER: str(self._over), CHAOS_TAKEN: str(self._taken)}
+        told |= {CHAOS_SECONDS: str(seconds)} if seconds else {}
         within = seconds + _LONGEST_PLAN if seconds else None
-        self._over = over
         self.benches: Sequence[Bench] = [
-            Bench(folder / str(n), first=True, seconds=within, told=told | {CHAOS_LANE: f"{n}/{count}"})
-            for n in range(count)
+            Bench(folder / str(n), first=True, seconds=within, told=told) for n in range(count)
         ]
 
     def tried(self, mutation: Mutation) -> Verdict:
         """What plans that need no store notice, and if they do not, those that need one."""
-        self._over.unlink(missing_ok=True)
+        self._begin()
         quick = by_chaos_in_memory(mutation)
         if quick and (verdict := self.benches[0].tried(quick)).word == NOTICED:
             return verdict
@@ -54,10 +56,23 @@ class Lanes:
         return found.get(NOTICED) or found.get(ELSEWHERE) or found.popitem()[1]
 
     def unbroken(self, tests: list[str]) -> dict[str, str]:
-        """Those that do not pass on the code as it is: each bench asks its own seeds."""
+        """Those that do not pass on the code as it is. What one bench leaves out another has taken."""
+        self._begin()
         with ThreadPoolExecutor(len(self.benches)) as pool:
-            found = pool.map(lambda bench: bench.unbroken(tests), self.benches)
-        return {test: why for wrong in found for test, why in wrong.items()}
+            found = list(pool.map(lambda bench: bench.unbroken(tests), self.benches))
+        everywhere = set.intersection(*map(set, found))
+        return {
+            test: why
+            for wrong in found
+            for test, why in wrong.items()
+            if test in everywhere or (test not in tests and why != LEFT_OUT)
+        }
+
+    def _begin(self) -> None:
+        """No seed is taken, and nothing is noticed."""
+        self._over.unlink(missing_ok=True)
+        shutil.rmtree(self._taken, ignore_errors=True)
+        self._taken.mkdir()
 
     def interrupt(self) -> None:
         """End what runs now."""
