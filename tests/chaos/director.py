@@ -325,17 +325,17 @@ class Director:
         said, answered = [], True
         for table in sorted(set(self.tables.every()) - self.tables.disabled.keys() - self.tables.garbled.keys()):
             mark = self.judge.marks.get(table, -1)
-            answered &= point >= mark and self._read_by_omid(f"step {step.number}", table, point)
+            answered &= point >= mark and self._read_by_omid(f"step {step.number}", table, point, heals=step.heals)
             if step.as_of:
                 said.append(self._as_of(step, table, point, mark))
         if answered:
             self.strikes.heard()
         return ", ".join(said)
 
-    def _read_by_omid(self, where: str, table: str, point: int) -> bool:
+    def _read_by_omid(self, where: str, table: str, point: int, *, heals: bool) -> bool:
         """Whether Omid's reader was answered."""
         try:
-            got = self.lab.omid.read(table, point)
+            got = self.lab.omid.read(table, point, heal=heals)
         except WorkloadError as error:
             self.judge.read_failed(where, error, shaken=self.strikes.shaken)
             return False

@@ -46,7 +46,8 @@ from tests.chaos.plan import ROWS, Table
 
 FAMILIES = ("a", "b")
 #: Compactions come when a step asks for them, and no other time.
-NO_COMPACTIONS = {"hbase.hstore.compaction.min": "1000"}
+NO_COMPACTIONS = {"hbase.hstore.compaction.min": "1000", "hbase.hstore.compaction.max": "1000"}
+TWO_AT_A_TIME = dict.fromkeys(NO_COMPACTIONS, "2")
 STATE, JOURNAL = "CHAOS_STATE", "CHAOS_JOURNAL"
 #: Before the names of the ledger's tables.
 LEDGER = "chaos_"
@@ -183,7 +184,7 @@ class Laboratory:
         )
         hbase = content["hbase"]
         if self.gateway is not None:
-            hbase["thrift"] = {"port": self.gateway.port, "timeout": "5s"}
+            hbase["thrift"] = {"port": self.gateway.port, "timeout": "3s"}
         if relayed:
             hbase["properties"] |= {**lying.THROUGH_SOCKS, "hbase.rpc.timeout": "8000"}
         if patient:
@@ -256,13 +257,6 @@ class Laboratory:
             admin.modifyColumnFamily(name, changed.setValue(FAMILY_FLAG, str(on).lower()).build())
         finally:
             connection.close()
-
-    def largest_files(self, table: str) -> list[int]:
-        """How large the largest file is of each family and region of a table that has more than one there."""
-        root = Path(self.stack.hbase_properties()["hbase.rootdir"].removeprefix("file:"))
-        families = [path for path in (root / "data/default" / table).glob("*/*") if path.name in FAMILIES]
-        sizes = [[file.stat().st_size for file in path.glob("[!.]*")] for path in families]
-        return [max(each) for each in sizes if len(each) > 1]
 
     def job(self, name: str, run: str, *arguments: str) -> Outcome:
         """A run of a job, in this process."""

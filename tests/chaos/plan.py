@@ -207,12 +207,13 @@ class Look:
 @dataclass(frozen=True, slots=True)
 class Read:
     """A reader that was opened reads all tables: through Omid's client, or, where the low watermark has passed it, with
-    *as_of* through the data source too.
+    *as_of* through the data source too. Omid's client writes the shadow cells that it misses, where it *heals*.
     """
 
     number: int
     pick: int
     as_of: bool
+    heals: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -601,10 +602,18 @@ class _Maker:
         return [Turn(self._next(), -1, 40) for _ in range(groups)]
 
     def _under_a_new_name(self) -> list[Step]:
-        """What an HBase snapshot has comes back, and the tables themselves are gone."""
+        """What an HBase snapshot has comes back, under the name of a table that was cleaned less far, and the tables
+        themselves are gone.
+        """
         away = self._of({Change.TRUNCATE: 1, Change.ANEW: 1})
         source = self._chance.choice((0, ROWS - 1))
         return [
+            *self._all_end(3),
+            Alter(self._next(), Change.MAKE, Table.C),
+            self._clients(6),
+            self._watermark(),
+            Run(self._next(), "orphan_cleanup", ("--table", Table.C, "--execute")),
+            Alter(self._next(), Change.DROP, Table.C),
             *self._snapshots(),
             self._cleanup(),
             self._job_of("commit_table_pruning"),
@@ -697,12 +706,17 @@ class _Maker:
         ]
 
     def _healed_before_a_compaction(self) -> list[Step]:
-        """What was healed lies in a newer file than what was there, and the newer files are compacted alone."""
+        """What was healed, by a reader or by a cleanup, lies in a newer file than what was there, and the newer files
+        are compacted alone.
+        """
         table = self._chance.choice((Table.A, Table.B))
         return [
-            self._clients(20, (4,)),
+            self._clients(12, (4,)),
+            Look(self._next()),
+            self._clients(12, (4,)),
             Alter(self._next(), Change.FLUSH, table),
             Alter(self._next(), Change.COMPACT, table),
+            Read(self._next(), -1, as_of=False, heals=True),
             *self._pruned(),
             Alter(self._next(), Change.FLUSH, table),
             self._clients(3),
@@ -977,7 +991,8 @@ class _Maker:
         return Look(self._next())
 
     def _read(self) -> Read:
-        return Read(self._next(), self._chance.randrange(100), self._chance.random() < 0.3)
+        chance = self._chance
+        return Read(self._next(), chance.randrange(100), chance.random() < 0.3, heals=chance.random() < 0.3)
 
     def _resume(self) -> Resume:
         return Resume(self._next(), self._chance.randrange(100))
@@ -1103,7 +1118,7 @@ _WORDS_OF: dict[type, Callable[[Any], str]] = {
     Alter: lambda step: f"{step.table} {step.change} (row {step.key})",
     Say: lambda step: f"{step.table} is {step.word}",
     Look: lambda _: "a reader begins",
-    Read: lambda step: f"reader {step.pick} reads{', as of it too' if step.as_of else ''}",
+    Read: lambda step: f"reader {step.pick} reads{', as of it too' * step.as_of}{', and heals' * step.heals}",
     Nemesis: str,
     Resume: lambda step: f"parked run {step.pick} goes on",
     Run: lambda step: " ".join((step.job, *step.arguments)),

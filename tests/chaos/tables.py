@@ -9,7 +9,7 @@ from lowtide.errors import UsageError
 from lowtide.lab.workload.client import ALL_VERSIONS, COMMIT_TABLE
 from lowtide.lab.workload.phoenix import PHYSICAL
 from tests.chaos.judge import Judge, Key, Raw, commit_entries, is_shadow, journal_entries, standing, start_of
-from tests.chaos.laboratory import FAMILIES, JOURNAL, NO_COMPACTIONS, STATE, Laboratory, row
+from tests.chaos.laboratory import FAMILIES, JOURNAL, NO_COMPACTIONS, STATE, TWO_AT_A_TIME, Laboratory, row
 from tests.chaos.nemeses import Kind
 from tests.chaos.plan import ROWS, Alter, Change, Table
 from tests.chaos.striking import Strikes
@@ -117,17 +117,15 @@ class Tables:
         self._compactor.add(table)
 
     def _compact_newer(self, table: Table, _: bytes) -> None:
-        """All files but the largest of each family and region: that is the oldest, once all were compacted."""
+        """Two files of each family and region. Of those that follow each other HBase takes the smallest: not the
+        oldest, once all were compacted.
+        """
         self._lab.omid.flush(table)
-        sizes = self._lab.largest_files(table)
-        if not sizes:
-            return
-        too_large = {"hbase.hstore.compaction.max.size": str(min(sizes) - 1)}
-        self._lab.omid.set(table, **dict.fromkeys(NO_COMPACTIONS, "2"), **too_large)
+        self._lab.omid.set(table, **TWO_AT_A_TIME)
         try:
             self._lab.omid.compact(table, major=False)
         finally:
-            self._lab.omid.set(table, **NO_COMPACTIONS, **{"hbase.hstore.compaction.max.size": str(2**62)})
+            self._lab.omid.set(table, **NO_COMPACTIONS)
         if table in self._compactor:
             self._judge.compacted(table, self._lab.omid.watermark())
 
