@@ -709,7 +709,8 @@ class _Maker:
         """What was healed, by a reader or by a cleanup, lies in a newer file than what was there, and the newer files
         are compacted alone.
         """
-        table = self._chance.choice((Table.A, Table.B))
+        # The other has two regions, and in each fewer files to compact.
+        table = self._of({Table.B: 3, Table.A: 1})
         return [
             self._clients(12, (4,)),
             Look(self._next()),
