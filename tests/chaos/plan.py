@@ -282,10 +282,12 @@ class World(StrEnum):
     TORN = "torn transactions"
     """Some have a sibling's shadow cell as the only proof, and that is where it is hard to see. No table loses any."""
     BACK = "tables that come back"
+    """And the journal has what they need, or somebody has emptied it."""
     LATE = "entries that land late"
+    """Or are nowhere: the journal takes none."""
     COMPACTOR = "Omid's own compactor"
     SWEPT = "a journal that lets go of what is old"
-    """At once, where no HBase snapshot is there; a backup's cells come back after that. Or somebody empties it."""
+    """At once, where no HBase snapshot is there; a backup's cells come back after that."""
     HISTORY = "history that goes"
     LEDGER = "the ledger"
     """Plans of the others have one now and then; here its scenes are most of what happens."""
@@ -530,13 +532,13 @@ class _Maker:
                 return [self._late, *(partial(self._unseen, change) for change in (*unseen, Change.RENAME))]
             case World.BACK:
                 # No collection is to have told the bound before the first.
-                scenes = [self._as_it_was, self._back_at_the_last_moment, self._replayed]
+                scenes = [self._as_it_was, self._back_at_the_last_moment, self._replayed, self._lost]
                 chance.shuffle(scenes)
                 return [self._under_a_new_name, *scenes]
             case World.COMPACTOR:
                 return [self._healed_before_a_compaction, self._refused, self._hidden]
             case World.SWEPT:
-                scenes = [self._waiting_for_the_journal, self._kept_for_a_snapshot, self._let_go_of, self._lost]
+                scenes = [self._waiting_for_the_journal, self._kept_for_a_snapshot, self._let_go_of]
                 chance.shuffle(scenes)
                 return scenes
             case World.HISTORY:
@@ -628,19 +630,21 @@ class _Maker:
 
     def _as_it_was(self) -> list[Step]:
         """Tables come back as they were when somebody was under way, who has committed since; readers meet what is
-        there, an early part of it is cleaned first, the records are reset.
+        there, what was cleaned of a table is forgotten, an early part of it is cleaned first, the records are reset.
         """
         back = self._of({Change.RESTORE: 2, Change.CLONE: 1})
         tables = (Table.A, Table.B)
         in_parts = self._chance.random() < 0.5
-        words = [word for word in (Word.MEET, Word.RESET, Word.FORGET) if self._chance.random() < 0.4]
+        met, forgotten = self._chance.sample(tables, 2)
         return [
             *([self._job_of("watermark_collection")] if in_parts else []),
             *self._snapshots(),
             self._cleanup(),
             *(Alter(self._next(), back, table) for table in tables),
             Compact(self._next()),
-            *(Say(self._next(), word, table) for word in words for table in tables),
+            Say(self._next(), Word.MEET, met),
+            *([Say(self._next(), Word.RESET, met)] if self._chance.random() < 0.4 else []),
+            Say(self._next(), Word.FORGET, forgotten),
             *([self._early_part()] if in_parts else []),
             self._cleanup(),
             Say(self._next(), Word.DECIDE, Table.A),
@@ -783,7 +787,9 @@ class _Maker:
         ]
 
     def _lost(self) -> list[Step]:
-        """A table comes back, and somebody empties the journal, before a cleanup or when it is at work."""
+        """A table comes back, and somebody empties the journal, before a cleanup or when it is at work; nothing is left
+        of the commit entries either.
+        """
         table = self._chance.choice((Table.A, Table.B))
         lose = Alter(self._next(), Change.LOSE, table)
         at_work = self._chance.random() < 0.5
@@ -792,13 +798,12 @@ class _Maker:
             self._clients(14, (4,)),
             Alter(self._next(), Change.SNAPSHOT, table),
             *self._pruned(),
+            Compact(self._next()),
             *([] if at_work else [lose]),
             Alter(self._next(), Change.RESTORE, table),
             self._cleanup(*([self._at("read", self._chance.randint(2, 12), lose)] if at_work else [])),
             Say(self._next(), Word.ACCEPT, table),
-            self._cleanup(),
             Say(self._next(), Word.DECIDE, Table.A),
-            Alter(self._next(), Change.UNSNAP, table),
         ]
 
     def _old(self) -> list[Step]:
