@@ -803,6 +803,7 @@ class _Maker:
             Alter(self._next(), Change.RESTORE, table),
             self._cleanup(*([self._at("read", self._chance.randint(2, 12), lose)] if at_work else [])),
             Say(self._next(), Word.ACCEPT, table),
+            self._cleanup(),
             Say(self._next(), Word.DECIDE, Table.A),
         ]
 
