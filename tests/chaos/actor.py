@@ -46,6 +46,8 @@ class Actor(threading.Thread):
     lied_to: bool = False
     #: The dry run that it is held to.
     approved: Actor | None = None
+    #: Whether the oracle was made anew since it began.
+    anew_since: bool = False
     #: Tables that hid cells when it began.
     hidden_then: frozenset[str] = frozenset()
     #: Whether the clock of its machine was wrong from its beginning until it looked which tables there are.

@@ -29,6 +29,8 @@ from tests.chaos.ledger_clients import Bank, judge_of
 from tests.chaos.ledger_forger import Forger
 from tests.chaos.ledger_scenes import WITH_GRACE
 from tests.chaos.nemeses import AT_HBASE, Kind
+from tests.chaos.oracle_scenes import Oracle
+from tests.chaos.oracles import Oracles
 from tests.chaos.people import People
 from tests.chaos.plan import (
     APPROVABLE,
@@ -125,6 +127,7 @@ class Director:
         self._in_flight: dict[int, int] = {}
         self.tables = Tables(lab, self.judge, self.strikes, phoenix=plan.phoenix)
         self.people = People(lab, self.judge, self.strikes, self.tables, self._in_flight, self._points)
+        self.oracles = Oracles(lab, self.judge, self.strikes, self.tables, self.people, self._forgotten)
         self._highest_bound = 0
         self._bank: Bank | None = None
         self._forger: Forger | None = None
@@ -224,7 +227,7 @@ class Director:
 
     def seen(self) -> Seen:
         """What there is now."""
-        return Seen(self.tables.raw(), self.lab.raw(COMMIT_TABLE), self.lab.journal())
+        return Seen(self.tables.raw(), self.lab.raw(COMMIT_TABLE), self.lab.journal(), self.oracles.foreign())
 
     def _shape_now(self, **changes: Any) -> Shape:
         return replace(self._shape, tables=tuple(sorted(self.tables.there)), **changes)
@@ -314,6 +317,15 @@ class Director:
             for each in self._under_way:
                 each.came_back_since |= {step.table, *([Table.C] if step.change is Change.RENAME else [])}
         return said
+
+    def _forgotten(self, emptied: list[Table]) -> None:
+        """The oracle begins anew: nobody is in the middle of anything any more, and what ran before is of before."""
+        for each in self._under_way:
+            each.anew_since = True
+            each.came_back_since |= set(emptied)
+        for what in (self._open, self._points, self._ran, self._plans, self._in_flight):
+            what.clear()  # type: ignore[attr-defined]
+        self._highest_bound = 0
 
     def _look(self, _: Look) -> None:
         self._points.append(self.lab.omid.begin())
@@ -417,6 +429,7 @@ class Director:
         Resume: _resume,
         Run: _run,
         Nemesis: _nemesis,
+        Oracle: lambda self, step: self.oracles.happen(step),
         ledger_plan.Transfers: lambda self, step: self._books().transfers(step),
         ledger_plan.Send: lambda self, step: self._books().send(step),
         ledger_plan.Move: lambda self, step: self._books().move(step),
@@ -501,7 +514,7 @@ class Director:
 
     def _judged(self, actor: Actor, where: str, *, records: bool, silent: set[str] | None = None) -> None:
         if records:
-            self.judge.recorded(where, actor.run_id, self.lab.raw(STATE))
+            self.judge.recorded(where, actor.run_id, self.lab.raw(STATE), of_before=actor.anew_since)
         if self._bank and actor.step.job == ledger_plan.REPAIR:
             self._books().look(where, actor.run_id)
         self._written(actor, where, silent)
@@ -521,6 +534,8 @@ class Director:
         self.judge.written(where, before, after, aside, came_back=actor.came_back_since, silent=may_not, owner=owner)
         if "--execute" not in actor.arguments:
             self.judge.dry(where, before, after)
+        if actor.anew_since:
+            self.judge.written_by_one_of_before(where, before, after)
         if actor.clock_off:
             self.judge.written_by_a_wrong_clock(where, before, after)
 
@@ -638,6 +653,7 @@ class Director:
             self.counts["zombies"] += 1
             self.note(f"{actor.run_id} goes on at the end: {self._go_on(actor)}")
         self.tables.make_fit()
+        self.oracles.settle()
         self.people.take_all_back()
         self.tables.show_all()
         # Nothing lands any more.

@@ -309,6 +309,8 @@ class Seen:
     tables: Mapping[str, Raw]
     commit_table: Raw
     journal: Raw
+    #: The tables of another oracle.
+    foreign: Mapping[str, Raw] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -393,6 +395,23 @@ class Judge:
     sweeps: bool = False
     #: Whether marks in the commit table have to stay: clients would commit where one has gone.
     keeps_marks: bool = False
+    #: What the journal had when the oracle was made anew: it says nothing of the transactions of now.
+    _of_before: Raw = frozenset()
+
+    def begins_anew(self, journal: Raw) -> None:
+        """The oracle was made anew: what was known of transactions is of others, whose numbers come a second time, and
+        so is what the *journal* has.
+        """
+        self.history = History()
+        self._of_before = journal
+        self.came_back.clear()
+        self.floors.clear()
+
+    def lost_records(self) -> None:
+        """The records are gone: they begin anew, whoever is to write them first."""
+        self._records = Records({})
+        self._highest.clear()
+        self._owners.clear()
 
     @property
     def marks(self) -> dict[str, int]:
@@ -417,6 +436,14 @@ class Judge:
         self.wrong.append(f"{where}: {what}")
 
     # -- one write of one run
+
+    def written_by_one_of_before(self, where: str, before: Seen, after: Seen) -> None:
+        """(2) A run that began before the oracle was made anew changes nothing but records: the numbers that it goes by
+        are others' by now.
+        """
+        self.counts["writes of before the oracle was made anew"] += 1
+        if before != after:
+            self._say(where, "the oracle was made anew since the run began, and it has written (2)")
 
     def written_by_a_wrong_clock(self, where: str, before: Seen, after: Seen) -> None:
         """A run whose machine's clock and HBase's were more than a minute apart when it began changes nothing but
@@ -450,6 +477,10 @@ class Judge:
         went is aside. Nothing above the low watermark is touched; no cell comes that no client wrote.
         """
         watermark = low_watermark(before.commit_table)
+        for table in sorted(before.foreign):
+            self.counts["looks at another oracle's tables"] += 1
+            if before.foreign[table] != after.foreign.get(table):
+                self._say(where, f"{table} is another oracle's, and was written to (6)")
         for table in after.tables:
             was, is_ = standing(before.tables[table]), standing(after.tables[table])
             if was != is_:
@@ -514,10 +545,10 @@ class Judge:
 
     def _commit_table(self, where: str, watermark: int, before: Seen, after: Seen, came_back: Collection[str]) -> None:
         was, now = commit_entries(before.commit_table), commit_entries(after.commit_table)
-        journal = journal_entries(after.journal)
+        was_journaled, journal = (journal_entries(seen.journal - self._of_before) for seen in (before, after))
         commits = self.history.commits
-        self._journal(where, journal_entries(before.journal), journal)
-        if gone := journal_entries(before.journal).keys() - journal.keys():
+        self._journal(where, was_journaled, journal)
+        if gone := was_journaled.keys() - journal.keys():
             self._let_go(where, gone, after, came_back)
         for start in sorted(was.keys() | now.keys()):
             old, new = was.get(start, Entry(None, False)), now.get(start, Entry(None, False))
@@ -575,14 +606,15 @@ class Judge:
 
     # -- the records
 
-    def recorded(self, where: str, run: str, raw: Raw) -> None:
+    def recorded(self, where: str, run: str, raw: Raw, *, of_before: bool = False) -> None:
         """(6) Counters and marks only grow, and what is recorded as cleaned is so by the run that took the table over
-        last. A mark passes no hold.
+        last, and by none that is *of before* the oracle was made anew. A mark passes no hold.
         """
         old, new = self._records, Records.of(raw)
         self._records = new
         self._fresh = [(t, fact) for (t, column), fact in new.facts().items() if old.facts().get((t, column)) != fact]
         self.counts["looks at the records"] += 1
+        self._recorded_by_one_of_before(where, run if of_before else "")
         for table, epoch in new.epochs().items():
             before = self._highest.get(table, 0)
             if epoch < before:
@@ -602,6 +634,10 @@ class Judge:
                 self._say(
                     where, f"the history mark of {table}, {new.removing()[table]}, passed the hold {min(points)} (5)"
                 )
+
+    def _recorded_by_one_of_before(self, where: str, run: str) -> None:
+        for table in sorted({table for table, fact in self._fresh if fact["run"] == run}):
+            self._say(where, f"the oracle was made anew since {run} began, and it recorded of {table} (3)")
 
     def done(self, where: str, run: str, first: Seen, now: Seen, came_back: Collection[str]) -> None:
         """(3) Of what a run has just recorded as cleaned it has left nothing undone: no cell lacks its shadow cell that

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import typer
 import wreck
 import yaml
-from job_kit import JOBS, Outcome, settings_for
+from job_kit import APART, JOBS, Outcome, settings_for
 from lowtide_spark.run.job import run_job
 from lowtide_spark.run.session import remember_classes
 from py4j.protocol import Py4JError
@@ -26,6 +26,8 @@ from pyspark.sql import SparkSession
 
 from lowtide.cli import decisions
 from lowtide.cli import ledger as ledger_of_people
+from lowtide.cli.commit_table import commit_table_whole
+from lowtide.cli.state import state_reset
 from lowtide.config import Config, load
 from lowtide.errors import LowtideError
 from lowtide.history.holding import read_options, release, take
@@ -35,9 +37,11 @@ from lowtide.lab.workload import OmidClient, WorkloadError
 from lowtide.lab.workload.client import COMMIT_TABLE
 from lowtide.lab.workload.phoenix import drop_tables, make_tables
 from lowtide.lab.workload.sql import PhoenixClient
+from lowtide.store.gateway import table_state
 from lowtide.store.state import opened
 from lowtide.tables.consent import ATTRIBUTE, Pause
 from lowtide.tables.inventory import FAMILY_FLAG
+from lowtide.values.formats import ALLOTTED_FAMILY, ALLOTTED_QUALIFIER, ALLOTTED_ROW
 from tests import warm
 from tests.chaos import ledger_clients, lying
 from tests.chaos.judge import CHECKPOINTS, Cell, Column, Key, Raw, varint
@@ -56,6 +60,10 @@ GRACE = 900_000
 #: Bytes of it at the beginning of a row.
 _VIEW_NUMBER = 8
 TIMESTAMPS = "OMID_TIMESTAMP_TABLE"
+#: What another oracle has in the same HBase: its commit table, and a table of its clients.
+OTHERS = OTHER_COMMITS, OTHER_DATA = "OTHER_COMMITS", "other_data"
+#: So many numbers are given out one by one; beyond more of them an oracle is set.
+_FEW = 3000
 
 #: By which the data source refuses a read point; any other error is a fault of its own.
 REFUSED = (
@@ -84,6 +92,8 @@ class Laboratory:
     #: Timestamps of the plan are above the first; an oracle that was started again goes on from the next, above all
     #: that it may have given out.
     origins: list[int] = field(default_factory=list)
+    #: From where on they come a second time where the oracle is made anew; from the first on where it is lower.
+    noted: int = 0
 
     @property
     def origin(self) -> int:
@@ -145,6 +155,7 @@ class Laboratory:
         if ledger:
             graceful = {**content["ledger"], "grace": f"{GRACE // 1000}s"}
             self.with_grace.write_text(yaml.safe_dump({**content, "ledger": graceful}))
+        self._leave_to_others()
         for snapshot in self.omid.snapshots():
             self.omid.delete_snapshot(snapshot)
         others = Config().state
@@ -206,6 +217,81 @@ class Laboratory:
                 if time.monotonic() > until:
                     raise
 
+    def note_timestamp(self) -> None:
+        """This is what the oracle counts from, should it be made anew."""
+        self.noted = self.omid.begin()
+
+    def make_oracle_anew(self) -> None:
+        """It begins with numbers of the plan once more, and with an empty commit table."""
+        given = max(self.omid.begin(), self._given())
+        self._given_file.write_text(str(given))  # until it has passed them no other plan may begin, whoever ends this
+        self._oracle_from(max(self.noted, self.origin), emptied=True)
+
+    def pass_all(self) -> None:
+        """The oracle passes all numbers that it ever gave."""
+        given = self._given()
+        if given - self.omid.begin() > _FEW * CHECKPOINTS:
+            self._oracle_from(given)
+        while self.omid.begin() <= given:
+            pass
+
+    def _oracle_from(self, number: int, *, emptied: bool = False) -> None:
+        """Start it again above a number."""
+        self.stack.kill("tso")
+        if emptied:
+            self.new_commit_table()
+            self.omid.truncate(COMMIT_TABLE)
+        at = time.time_ns() // 10**6
+        row = ALLOTTED_ROW, ALLOTTED_FAMILY, ALLOTTED_QUALIFIER
+        self.omid.put(TIMESTAMPS, *row, at, number.to_bytes(8, "big"))
+        self.stack.up()
+        self.new_oracle()
+
+    @property
+    def _given_file(self) -> Path:
+        return self.stack.config.home / "chaos-given"
+
+    def _given(self) -> int:
+        """The highest number of the lives of the oracle that are over, if it has not passed it for good."""
+        return int(self._given_file.read_text()) if self._given_file.exists() else 0
+
+    def new_commit_table(self) -> None:
+        """The commit table is another than the others on this store have seen, or is about to be."""
+        self._entries_file.touch()
+
+    @property
+    def _entries_file(self) -> Path:
+        return self.stack.config.home / "chaos-entries"
+
+    def _leave_to_others(self) -> None:
+        """Whoever comes after this plan, or after one that broke off, gets numbers that nobody had, and need not wonder
+        about the commit table.
+        """
+        if self._given_file.exists():
+            self.pass_all()
+            self.omid.advance_watermark()
+            self._given_file.unlink()
+        if self._entries_file.exists():
+            with opened(load(self.file).model_copy(update={"state": Config().state})) as state:
+                if state.exists() and state.commit_table_life():
+                    state.settle_commit_table(table_state(state.connection, COMMIT_TABLE)[1])
+            self._entries_file.unlink()
+
+    def reset_anew(self) -> None:
+        """A person has the records begin anew, after the oracle was made anew."""
+        state_reset(self.file, same_oracle=False, yes=True)
+
+    def commit_table_whole(self) -> None:
+        """A person says that the commit table has all its entries."""
+        commit_table_whole(self.file, yes=True)
+
+    def name_oracles(self, ours: Sequence[str], theirs: Sequence[str]) -> None:
+        """The configuration says of these tables whose they are."""
+        for file in (self.file, *([self.with_grace] if self.with_grace.exists() else [])):
+            content = yaml.safe_load(file.read_text())
+            content["omid"] |= {"tables": [str(table) for table in ours], "foreign": [*APART, *theirs]}
+            file.write_text(yaml.safe_dump(content))
+
     def ledger(self) -> AbstractContextManager[ledger_clients.Line]:
         """The ledger that the configuration has, with the users of a plan, for a block; past the relay, which lies to
         runs alone.
@@ -230,10 +316,11 @@ class Laboratory:
             time.sleep(0.05)
 
     def end(self) -> None:
-        """Drop them."""
+        """Drop them, and leave an oracle as it was, to others."""
+        self._leave_to_others()
         for snapshot in self.omid.snapshots():
             self.omid.delete_snapshot(snapshot)
-        for table in (*Table, STATE, JOURNAL, *ledger_clients.tables(self.config)):
+        for table in (*Table, STATE, JOURNAL, *OTHERS, *ledger_clients.tables(self.config)):
             self.omid.drop(table)
         if self.phoenix is not None:
             drop_tables(self.phoenix)

@@ -70,6 +70,12 @@ class People:
         self._tables.vetoed.clear()
         self._tables.imported.clear()
 
+    def lost_records(self) -> None:
+        """Nothing is known of what people said."""
+        self.paused.clear()
+        for held in (*self._holds.values(), *self._judge.held.values()):
+            held.clear()
+
     def _say_of_tables(self, step: Say) -> str | None:
         table = step.table
         match step.word:

@@ -19,6 +19,9 @@ from tests.chaos import ledger_plan, sql_plan
 from tests.chaos.ledger_plan import LedgerStep
 from tests.chaos.ledger_scenes import Scenes
 from tests.chaos.nemeses import ANY, Kind, Nemesis, Place, drawn
+from tests.chaos.oracle_scenes import WORDS as WORDS_OF_ORACLES
+from tests.chaos.oracle_scenes import Oracle
+from tests.chaos.oracle_scenes import Scenes as ScenesOfOracles
 from tests.chaos.sql_plan import SqlStep
 
 T = TypeVar("T")
@@ -256,7 +259,7 @@ class Run:
 Happening: TypeAlias = (
     Clients | Open | Turn | Watermark | Phantom | Land | Compact | Alter | Say | Look | Read | Resume | Run
 )
-Step: TypeAlias = Happening | Nemesis | LedgerStep | SqlStep
+Step: TypeAlias = Happening | Nemesis | LedgerStep | SqlStep | Oracle
 
 #: Effects by the step that makes them, whatever their seam: where a cleanup records what it has done, and where a
 #: pruning has noted how many entries there are, and has yet to see whether a cell needs one.
@@ -289,12 +292,14 @@ class World(StrEnum):
     SWEPT = "a journal that lets go of what is old"
     """At once, where no HBase snapshot is there; a backup's cells come back after that."""
     HISTORY = "history that goes"
+    ORACLE = "an oracle that is made anew"
+    """Its numbers come a second time. Or its commit table comes back, or another oracle's tables are beside it."""
     LEDGER = "the ledger"
     """Plans of the others have one now and then; here its scenes are most of what happens."""
 
 
 #: By the seed's remainder, from seed 1 on.
-WORLDS = (World.COMPACTOR, World.TORN, World.LEDGER, World.HISTORY, World.BACK, World.SWEPT, World.LATE)
+WORLDS = (World.COMPACTOR, World.TORN, World.LEDGER, World.HISTORY, World.BACK, World.SWEPT, World.ORACLE, World.LATE)
 #: Rows of a table are so many.
 ROWS = 8
 
@@ -461,6 +466,7 @@ _BY_WORLD = {
     # While an HBase snapshot is there nothing goes from the journal.
     World.SWEPT: {Change.SNAPSHOT: 1, Change.UNSNAP: 4, Change.LOAD: 3, Change.TRUNCATE: 2, Change.RESTORE: 2},
     World.HISTORY: _LOUD,
+    World.ORACLE: {},
     World.LEDGER: {},
 }
 _WORDS = {
@@ -547,10 +553,30 @@ class _Maker:
                 return [*scenes, self._put_back_into_another]
             case World.LEDGER:
                 return Scenes(chance, self._next, self._seed, self._run_of, self._at, self._dying).all()
+            case World.ORACLE:
+                return self._of_oracles().all()
             case _:
                 scenes = [self._late, self._hidden, self._overtaken, self._unjournaled, self._bare]
                 chance.shuffle(scenes)
                 return scenes
+
+    def _of_oracles(self) -> ScenesOfOracles:
+        tables = (Table.A, Table.B)
+        return ScenesOfOracles(
+            self._chance,
+            self._next,
+            self._clients,
+            self._watermark,
+            self._pruned,
+            over=lambda: self._all_end(4),
+            emptied=lambda: [Alter(self._next(), Change.TRUNCATE, table) for table in tables],
+            run=self._job_of,
+            at=self._at,
+            parked=lambda kind, nth: Seam(self._next(), kind, nth, Moment.BEFORE, Act.PARK),
+            resumed=lambda: Resume(self._next(), -1),
+            decided=lambda: Say(self._next(), Word.DECIDE, Table.A),
+            same_oracle=lambda: Say(self._next(), Word.RESET, Table.A),
+        )
 
     def _cleanup(self, *seams: Seam, full: bool = False) -> Run:
         arguments = ("--full", "--execute") if full else ("--execute",)
@@ -1129,6 +1155,7 @@ _WORDS_OF: dict[type, Callable[[Any], str]] = {
     Nemesis: str,
     Resume: lambda step: f"parked run {step.pick} goes on",
     Run: lambda step: " ".join((step.job, *step.arguments)),
+    **WORDS_OF_ORACLES,
     **ledger_plan.WORDS,
     **sql_plan.WORDS,
 }
