@@ -127,7 +127,9 @@ class Director:
         self._in_flight: dict[int, int] = {}
         self.tables = Tables(lab, self.judge, self.strikes, phoenix=plan.phoenix)
         self.people = People(lab, self.judge, self.strikes, self.tables, self._in_flight, self._points)
-        self.oracles = Oracles(lab, self.judge, self.strikes, self.tables, self.people, self._forgotten)
+        self.oracles = Oracles(
+            lab, self.judge, self.strikes, self.tables, self.people, self._in_flight, self._forgotten
+        )
         self._highest_bound = 0
         self._bank: Bank | None = None
         self._forger: Forger | None = None

@@ -77,13 +77,13 @@ class Scenes:
     same_oracle: Callable[[], Step]
 
     def all(self) -> list[Scene]:
-        """In some order."""
+        """In some order; of those of another oracle's tables one."""
         scenes: list[Scene] = [
             self._numbers_come_twice,
             self._stood_still,
             self._not_yet_recorded,
             self._entries_come_back,
-            self._beside_another,
+            self.chance.choice((self._beside_another, self._beside_another, self._taken_for_ours)),
         ]
         self.chance.shuffle(scenes)
         return scenes
@@ -94,7 +94,7 @@ class Scenes:
         """What the journal has of one life of the oracle has the numbers of orphans of the next. Runs see in between
         that it was made anew, and a person takes the commit table for whole all the same; or the records were lost.
         """
-        lost = self.chance.random() < 0.3
+        lost = self.chance.random() < 0.4
         doubted = [self._cleanup(), self._now(Event.PASS), self._now(Event.WHOLE), self._cleanup()]
         return [
             *self.over(),
@@ -103,7 +103,7 @@ class Scenes:
             *self.journaled(),
             *([self._now(Event.LOSE)] if lost else []),
             self._now(Event.ANEW),
-            self.clients(30, (0,)),
+            self.clients(30, (1,)),
             *([] if lost else doubted),
             *self._reset(),
             self._cleanup(),

@@ -21,7 +21,9 @@ _OTHER_ROWS = 4
 
 
 class Oracles:
-    """Lets it happen. *forgotten* is called when the oracle begins anew, with the tables that are emptied then."""
+    """Lets it happen. *in_flight*: transactions of which nobody can say what became of them. *forgotten* is called when
+    the oracle begins anew, with the tables that are emptied then.
+    """
 
     def __init__(
         self,
@@ -30,6 +32,7 @@ class Oracles:
         strikes: Strikes,
         tables: Tables,
         people: People,
+        in_flight: dict[int, int],
         forgotten: Callable[[list[Table]], None],
     ) -> None:
         self._lab = lab
@@ -37,6 +40,7 @@ class Oracles:
         self._strikes = strikes
         self._tables = tables
         self._people = people
+        self._in_flight = in_flight
         self._forgotten = forgotten
         #: Whether the records are of before the oracle was made anew.
         self._old_records = False
@@ -78,6 +82,7 @@ class Oracles:
         self._lab.make_oracle_anew()
         for table in emptied:
             self._lab.omid.truncate(table)
+            self._lab.omid.raw(table)  # clients find its regions by that
         self._judge.begins_anew(self._lab.journal())
         self._forgotten(emptied)
         self._old_records = True
@@ -94,10 +99,11 @@ class Oracles:
         self._people.lost_records()
 
     def _reset(self) -> str | None:
-        """As the documentation asks, and no sooner than Lowtide lets one."""
+        """As the documentation asks, when all that was begun is over, and no sooner than Lowtide lets one."""
         if not self._old_records:
             return "there is no reason"
         self._lab.reset_anew()
+        self._in_flight.clear()
         self._old_records = self._doubted = False
         self._judge.recorded("a reset", "a person", self._lab.raw(STATE))
         return None

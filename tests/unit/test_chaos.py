@@ -6,6 +6,7 @@ import ast
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from lowtide.lab.workload import Model, Transaction
 from lowtide.lab.workload.model import cell_from_json
 from lowtide.lab.workload.phoenix import PHYSICAL
-from tests.chaos import cutting, judge, ledger_plan, ledger_scenes, plan, sql_plan, striking
+from tests.chaos import cutting, judge, ledger_plan, ledger_scenes, oracle_scenes, plan, sql_plan, striking
 from tests.chaos.actor import Actor
 from tests.chaos.actor import _kinds as actor_kinds
 from tests.chaos.judge import Cell, Entry, Judge, Seen, low_watermark
@@ -59,6 +60,7 @@ def test_all_seeds_together_have_everything() -> None:
         set(Act),
         {*plan.KINDS, *ledger_plan.KINDS, ledger_scenes.MARK, ANY, plan.INTENDED, plan.MARKED},
     )
+    assert {s.event for s in steps if isinstance(s, oracle_scenes.Oracle)} == set(oracle_scenes.Event)
     assert any(isinstance(step, Run) for seam in seams for step in seam.steps)
     assert all(one.jobs() >= plan.JOBS for one in made)
 
@@ -122,6 +124,10 @@ def test_seeds_in_a_row_have_every_world() -> None:
                 going = [step for step in steps if isinstance(step, Run) and step.job == "history_gc"]
                 met = [step for run in going for seam in run.seams for step in seam.steps]
                 assert {type(step) for step in met} >= {plan.Alter, plan.Say, Run}
+            case plan.World.ORACLE:
+                events = {step.event for step in steps if isinstance(step, oracle_scenes.Oracle)}
+                rare = {"LOSE", "IMPORT", "OTHER", "COMMITS", "NAMED", "GONE"}
+                assert {each.name for each in events} >= {each.name for each in oracle_scenes.Event} - rare
             case plan.World.LEDGER:
                 forged = {step.forgery for step in steps if isinstance(step, ledger_plan.Forge)}
                 assert forged >= {*ledger_plan.Forgery} - {ledger_plan.Forgery.AMOUNT, ledger_plan.Forgery.THIRD}
@@ -418,6 +424,55 @@ def test_a_mark_goes_where_it_is_journaled_and_never_of_an_oracle_whose_clients_
         made.wrong.clear()
         made.at_the_end(seen(commits=[mark(T)]))
         assert ["is at or below the bound" in each for each in made.wrong] == [True] * (not keeps)
+
+
+def test_what_the_journal_had_when_the_oracle_was_made_anew_is_of_others() -> None:
+    """It proves nothing of the transactions of now, and may be written over; what comes after it is judged as ever."""
+
+    def row(commit: int, at: int) -> Cell:
+        return Cell(key(T), b"j", b"C", at, "put", commit.to_bytes(8, "big"))
+
+    old, pruned = row(TC + 50, 1), (seen(DATA, SHADOW, commits=[entry(T, 100)]), seen(DATA, SHADOW))
+    for journal, wrong in (([old], 1), ([old, row(TC, 2)], 0), ([old, row(TC + 50, 2)], 2)):
+        made, (before, after) = told(), pruned
+        known = made.history
+        made.begins_anew(frozenset([old]))
+        assert (made.history.commits, made.history.tables) == ({}, {})
+        made.history = known
+        found = of(made, replace(before, journal=frozenset([old])), replace(after, journal=frozenset(journal)))
+        assert len(found) == wrong
+
+
+def test_what_a_run_does_that_began_before_the_oracle_was_made_anew_is_noticed() -> None:
+    """It writes nothing, and records nothing as cleaned; others do."""
+    made = Judge()
+    made.written_by_one_of_before("here", seen(DATA), seen(DATA))
+    records = state(table__t={"epoch": "1/x/0"}), state(table__t={"epoch": "1/x/0", "fact/-": {"run": "one"}})
+    made.recorded("a", "one", records[0], of_before=True)
+    made.recorded("a", "one", records[1])
+    assert made.wrong == []
+    made.written_by_one_of_before("here", seen(DATA), seen(DATA, GONE))
+    made.recorded("a", "one", records[0])
+    made.recorded("a", "one", records[1], of_before=True)
+    assert ["and it has written (2)" in made.wrong[0], "and it recorded of t (3)" in made.wrong[1]] == [True, True]
+    assert len(made.wrong) == 2
+
+
+def test_records_that_are_lost_begin_anew() -> None:
+    """Neither an epoch nor a mark of before counts."""
+    made = Judge()
+    made.recorded("a", "one", state(table__t={"epoch": "3/x/0"}, history__t={"mark": {"mark": 500}}))
+    made.lost_records()
+    made.recorded("b", "two", state(table__t={"epoch": "1/y/0"}))
+    assert (made.wrong, made.marks) == ([], {})
+
+
+def test_a_write_to_another_oracles_table_is_noticed() -> None:
+    """Be it ever so right by this one's commit table."""
+    theirs = {"o": frozenset([DATA])}
+    before, after = (replace(seen(), foreign=cells) for cells in (theirs, {"o": frozenset([DATA, GONE])}))
+    assert of(told(commit=None), before, before) == []
+    assert "o is another oracle's, and was written to (6)" in of(told(commit=None), before, after)[0]
 
 
 def test_a_write_of_a_run_that_is_not_to_act_is_noticed() -> None:
