@@ -5,6 +5,7 @@ recorded of it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,44 @@ def test_a_pruning_takes_nothing_of_a_commit_table_that_came_back(
     assert f"{commits} was restored, made anew, or disabled and enabled" in outcome.problems
     assert job("commit_table_pruning", "--grace", "0s", "--execute").code == 0
     assert start not in omid.commit_table()
+
+
+@pytest.mark.parametrize("name", ["orphan_cleanup", "journal_replay"])
+def test_nothing_is_put_into_a_commit_table_that_came_back(
+    job: Job, omid: OmidClient, scene: Scene, state: StateStore, connector: Store, monkeypatch: Any, name: str
+) -> None:
+    """A run that stood still before it writes to it, while an oracle was made anew: neither a mark nor an entry of what
+    had a number before comes to another transaction that has it now. Run again, it does what there is to do.
+    """
+    commits, table = connector.config.omid.commit_table, scene.table()
+    start = scene.orphan(table)
+    if name == "journal_replay":
+        omid.add_commit_entry(start, start + 50)
+    omid.advance_watermark()
+    if name == "journal_replay":
+        for command in (("orphan_cleanup", "--table", table), ("commit_table_pruning", "--grace", "0s")):
+            assert job(*command, "--execute").code == 0
+    since = f"{state.server_time() - timedelta(minutes=5):%Y-%m-%dT%H:%M:%S+00:00}"
+    command = (name, *(("--table", table) if name == "orphan_cleanup" else ("--from", since)), "--execute")
+    write = Store.write
+    done: list[str] = []
+
+    def after_an_oracle_was_made_anew(self: Store, mutations: Any, name: str, **named: Any) -> Any:
+        if name == commits and not done:
+            omid.disable(commits)
+            omid.enable(commits)
+            done.append(name)
+        return write(self, mutations, name, **named)
+
+    monkeypatch.setattr(Store, "write", after_an_oracle_was_made_anew)
+    outcome = job(*command)
+    monkeypatch.undo()
+    state.settle_commit_table(connector.life(commits).stated)
+    assert start not in omid.commit_table(), "it is another transaction's by now"
+    assert (outcome.code, done) == (1, [commits]), outcome.problems
+    assert f"{commits} was restored, made anew, or disabled and enabled" in outcome.problems
+    again = job(*command)
+    assert (again.code, start in omid.commit_table()) == (0, True), again.problems
 
 
 @pytest.mark.parametrize("moment", ["it is read", "its cells are deleted", "it is looked at last", "it is recorded"])

@@ -90,8 +90,10 @@ def put(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStac
     if absent:
         rows = mark_rows(absent.frame, family)
         list_cells(run, table, cells(rows, Rule.INVALIDATE), acts=True)
-        # Not those of the other tables: one that is another run's by now has nothing to do with these.
-        written = run.store.write(rows, table, holding=epochs(run, lacking))
+        # Not those of the other tables: one that is another run's by now has nothing to do with these. But in this life
+        # of the commit table alone: in another, as after an oracle was made anew, the numbers may be new transactions'.
+        holding = [*epochs(run, lacking), run.commit_table_life]
+        written = run.store.write(rows, table, holding=holding)
         report.counts.marked = sum(w.done for w in written)
         for failure in (w for w in written if w.failed):
             report.counts.failed += failure.failed
@@ -125,7 +127,8 @@ def remove(run: Run, works: Sequence[CleanupWork], starts: DataFrame) -> int:
     """
     mutations = unmark_rows(starts, run.config.omid.commit_family)
     list_cells(run, run.config.omid.commit_table, cells(mutations, Rule.TAKE_BACK), acts=True)
-    written = run.store.write(mutations, run.config.omid.commit_table, holding=epochs(run, works))
+    holding = [*epochs(run, works), run.commit_table_life]
+    written = run.store.write(mutations, run.config.omid.commit_table, holding=holding)
     for failure in (w for w in written if w.failed):
         commit_table_report(run).problems.append(
             f"{failure.failed} wrong marks could not be removed: {failure.failure}. Their transactions committed; "

@@ -52,7 +52,11 @@ def replay(run: Run) -> None:
     if run.summary.execute and report.counts.restored:
         run.check_low_watermark_again()
         report.counts.restored = 0
-        written = run.store.write(_puts(back, run.config.omid.commit_family), run.config.omid.commit_table)
+        # In this life of the commit table alone: in another, as after an oracle was made anew, the numbers may be new
+        # transactions'.
+        holding = [run.commit_table_life]
+        puts = _puts(back, run.config.omid.commit_family)
+        written = run.store.write(puts, run.config.omid.commit_table, holding=holding)
         report.counts.restored = sum(w.done for w in written)
         report.counts.bytes_written = sum(w.bytes for w in written)
         for w in written:
