@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from lowtide.cleaning.evidence import IN_WORDS, Proof, Rule
 from lowtide.run.summary import TableReport
+from lowtide.store.records import Claim
 from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, OWN_INVALID_VALUE
 from lowtide_spark.cleaning import rules
 from lowtide_spark.cleaning.turn import epochs
@@ -20,7 +21,7 @@ from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen, union
 from lowtide_spark.frames.kinds import PUT
 from lowtide_spark.frames.startset import start_set
-from lowtide_spark.frames.store import by_region
+from lowtide_spark.frames.store import Life, by_region
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.listing import list_cells
 
@@ -90,10 +91,8 @@ def put(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStac
     if absent:
         rows = mark_rows(absent.frame, family)
         list_cells(run, table, cells(rows, Rule.INVALIDATE), acts=True)
-        # Not those of the other tables: one that is another run's by now has nothing to do with these. But in this life
-        # of the commit table alone: in another, as after an oracle was made anew, the numbers may be new transactions'.
-        holding = [*epochs(run, lacking), run.commit_table_life]
-        written = run.store.write(rows, table, holding=holding)
+        # Not those of the other tables: one that is another run's by now has nothing to do with these.
+        written = run.store.write(rows, table, holding=_holding(run, lacking))
         report.counts.marked = sum(w.done for w in written)
         for failure in (w for w in written if w.failed):
             report.counts.failed += failure.failed
@@ -104,6 +103,13 @@ def put(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStac
         there = run.store.cells(table, omid.commit_ranges(*absent.span))
         again = frozen(absent.restrict(omid.entries(there, family)))
     return frozen(rules.after_marking(known, again))
+
+
+def _holding(run: Run, works: Sequence[CleanupWork]) -> list[Claim | Life]:
+    """What stands as long as the tables are this run's, and the commit table is in the life that was read: in another,
+    as after an oracle was made anew, the numbers may be those of new transactions.
+    """
+    return [*epochs(run, works), run.commit_table_life]
 
 
 def mark_rows(starts: DataFrame, family: str) -> DataFrame:
@@ -127,8 +133,7 @@ def remove(run: Run, works: Sequence[CleanupWork], starts: DataFrame) -> int:
     """
     mutations = unmark_rows(starts, run.config.omid.commit_family)
     list_cells(run, run.config.omid.commit_table, cells(mutations, Rule.TAKE_BACK), acts=True)
-    holding = [*epochs(run, works), run.commit_table_life]
-    written = run.store.write(mutations, run.config.omid.commit_table, holding=holding)
+    written = run.store.write(mutations, run.config.omid.commit_table, holding=_holding(run, works))
     for failure in (w for w in written if w.failed):
         commit_table_report(run).problems.append(
             f"{failure.failed} wrong marks could not be removed: {failure.failure}. Their transactions committed; "
