@@ -214,6 +214,12 @@ class History:
         self.begun.add(start)
         self.ended.add(start)
 
+    def abandoned(self, start: int, table: str, key: Key, value: bytes) -> None:
+        """Of a transaction that nobody logs: its client wrote one cell, and died."""
+        self.tables[table][key] = self.ever[table][key] = value
+        self.begun.add(start)
+        self.ended.add(start)
+
     def emptied(self, table: str) -> None:
         """A table has lost everything."""
         self.tables[table] = {}
@@ -406,6 +412,10 @@ class Judge:
         self._of_before = journal
         self.came_back.clear()
         self.floors.clear()
+
+    def of_before(self) -> dict[int, int | None]:
+        """What the journal had then, by start timestamp."""
+        return journal_entries(self._of_before)
 
     def lost_records(self) -> None:
         """The records are gone: they begin anew, whoever is to write them first."""

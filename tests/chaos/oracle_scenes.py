@@ -25,6 +25,7 @@ class Event(StrEnum):
 
     NOTE = "what the oracle counts is kept"
     ANEW = "the oracle is made anew, with an empty commit table, and counts on from what was kept"
+    AGAIN = "a client that dies has a number that the journal knows of another"
     PASS = "the oracle passes all numbers that it ever gave"
     LOSE = "the records are lost"
     RESET = "the records are reset, since the oracle was made anew"
@@ -91,10 +92,11 @@ class Scenes:
     # -- an oracle that is made anew
 
     def _numbers_come_twice(self) -> list[Step]:
-        """What the journal has of one life of the oracle has the numbers of orphans of the next. Runs see in between
-        that it was made anew, and a person takes the commit table for whole all the same; or the records were lost.
+        """What the journal has of one life of the oracle has the numbers of orphans of the next, of some alone or of
+        some among many. Runs see in between that it was made anew, and a person takes the commit table for whole all
+        the same; or the records were lost.
         """
-        lost = self.chance.random() < 0.4
+        lost, many = self.chance.random() < 0.4, self.chance.random() < 0.4
         doubted = [self._cleanup(), self._now(Event.PASS), self._now(Event.WHOLE), self._cleanup()]
         return [
             *self.over(),
@@ -103,7 +105,8 @@ class Scenes:
             *self.journaled(),
             *([self._now(Event.LOSE)] if lost else []),
             self._now(Event.ANEW),
-            self.clients(30, (1,)),
+            *(self._now(Event.AGAIN) for _ in range(3)),
+            *([self.clients(20, (1,))] if many else []),
             *([] if lost else doubted),
             *self._reset(),
             self._cleanup(),

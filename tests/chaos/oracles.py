@@ -11,13 +11,15 @@ from tests.chaos.laboratory import FAMILIES, OTHER_COMMITS, OTHER_DATA, OTHERS, 
 from tests.chaos.nemeses import Kind
 from tests.chaos.oracle_scenes import Event, Oracle
 from tests.chaos.people import People
-from tests.chaos.plan import Table
+from tests.chaos.plan import ROWS, Table
 from tests.chaos.striking import Strikes
 from tests.chaos.tables import Tables
 
 _SNAPSHOT = f"of-{COMMIT_TABLE}"
 #: Rows that another oracle's table has.
 _OTHER_ROWS = 4
+#: So many clients begin, for one of them to have a number that is wanted.
+_SOME = 30
 
 
 class Oracles:
@@ -56,7 +58,7 @@ class Oracles:
         """One step; what came of it."""
         self._strikes.put_back(Kind.ORACLE, Kind.HBASE, Kind.SERVER, Kind.GATEWAY)
         try:
-            return self._EVENTS[step.event](self)
+            return self._again(step.number) if step.event is Event.AGAIN else self._EVENTS[step.event](self)
         except LowtideError as error:
             return type(error).__name__
 
@@ -89,6 +91,17 @@ class Oracles:
         self._doubted, self._lacking = False, {}
         return f"{', '.join(emptied) or 'nothing'} is emptied"
 
+    def _again(self, number: int) -> str:
+        """It has written one cell, and nothing more; of a few that begin, the first who has such a number."""
+        journaled = {start for start, commit in self._judge.of_before().items() if commit is not None}
+        table, key = sorted(self._tables.there)[number % 2], (row(number % ROWS).encode(), b"a", b"p")
+        for start in (self._lab.omid.begin() for _ in range(_SOME)):
+            if start in journaled:
+                self._lab.omid.put(table, *key, start, b"again")
+                self._judge.history.abandoned(start, table, (*key, start), b"again")
+                return f"in {table}"
+        return "nobody has"
+
     def _pass(self) -> None:
         self._lab.pass_all()
         self._lab.omid.advance_watermark()
@@ -102,7 +115,13 @@ class Oracles:
         """As the documentation asks, when all that was begun is over, and no sooner than Lowtide lets one."""
         if not self._old_records:
             return "there is no reason"
-        self._lab.reset_anew()
+        try:
+            self._lab.reset_anew()
+        except LowtideError:
+            raise
+        except Exception as error:
+            self._judge.wrong.append(f"the records could not be reset: {type(error).__name__} (9)")
+            return "it failed"
         self._in_flight.clear()
         self._old_records = self._doubted = False
         self._judge.recorded("a reset", "a person", self._lab.raw(STATE))
