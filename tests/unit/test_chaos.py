@@ -437,7 +437,7 @@ def test_what_the_journal_had_when_the_oracle_was_made_anew_is_of_others() -> No
         made, (before, after) = told(), pruned
         known = made.history
         made.begins_anew(frozenset([old]))
-        assert (made.history.commits, made.history.tables) == ({}, {})
+        assert (made.history.commits, made.history.tables, made.of_before()) == ({}, {}, {T: TC + 50})
         made.history = known
         found = of(made, replace(before, journal=frozenset([old])), replace(after, journal=frozenset(journal)))
         assert len(found) == wrong
