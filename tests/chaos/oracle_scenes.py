@@ -78,13 +78,13 @@ class Scenes:
     same_oracle: Callable[[], Step]
 
     def all(self) -> list[Scene]:
-        """In some order; of those of another oracle's tables one."""
+        """In some order; of runs that an oracle which is made anew meets one, and so of another oracle's tables."""
+        choice = self.chance.choice
         scenes: list[Scene] = [
             self._numbers_come_twice,
-            self._stood_still,
-            self._not_yet_recorded,
+            choice((self._stood_still, self._stood_still, self._not_yet_recorded)),
             self._entries_come_back,
-            self.chance.choice((self._beside_another, self._beside_another, self._taken_for_ours)),
+            choice((self._beside_another, self._beside_another, self._taken_for_ours)),
         ]
         self.chance.shuffle(scenes)
         return scenes
@@ -92,11 +92,11 @@ class Scenes:
     # -- an oracle that is made anew
 
     def _numbers_come_twice(self) -> list[Step]:
-        """What the journal has of one life of the oracle has the numbers of orphans of the next, of some alone or of
-        some among many. Runs see in between that it was made anew, and a person takes the commit table for whole all
-        the same; or the records were lost.
+        """What the journal has of one life of the oracle has the numbers of orphans of the next. Runs see in between
+        that it was made anew, and a person takes the commit table for whole all the same; or the records were lost, and
+        there are more of its clients.
         """
-        lost, many = self.chance.random() < 0.4, self.chance.random() < 0.4
+        lost = self.chance.random() < 0.4
         doubted = [self._cleanup(), self._now(Event.PASS), self._now(Event.WHOLE), self._cleanup()]
         return [
             *self.over(),
@@ -106,7 +106,7 @@ class Scenes:
             *([self._now(Event.LOSE)] if lost else []),
             self._now(Event.ANEW),
             *(self._now(Event.AGAIN) for _ in range(3)),
-            *([self.clients(20, (1,))] if many else []),
+            *([self.clients(20, (1,))] if lost else []),
             *([] if lost else doubted),
             *self._reset(),
             self._cleanup(),
