@@ -140,6 +140,7 @@ class Change(StrEnum):
     MAKE = "is made"
     COPY = "is made as a copy of another"
     DROP = "is dropped for good"
+    PLAIN = "is there as a plain one, of another family"
     COMPACTOR = "gets Omid's own compactor"
     LOAD = "has what its HBase snapshot has loaded in bulk, after it lost everything"
     UNMARK = "has the mark of a family taken off"
@@ -766,9 +767,11 @@ class _Maker:
         ]
 
     def _kept_for_a_snapshot(self) -> list[Step]:
-        """The journal has to keep what an HBase snapshot may need, of a table that is gone too, and it comes back."""
+        """The journal has to keep what an HBase snapshot may need, of a table that is gone too, or whose name a plain
+        one has by now, and it comes back.
+        """
         table = self._chance.choice((Table.A, Table.B))
-        gone = self._chance.random() < 0.4
+        gone, plain = self._of({(False, False): 2, (True, False): 1, (True, True): 2})
         return [
             *(self._all_end(3) if gone else []),
             *([Alter(self._next(), Change.MAKE, Table.C)] if gone else []),
@@ -776,8 +779,10 @@ class _Maker:
             Alter(self._next(), Change.SNAPSHOT, Table.C if gone else table),
             *self._pruned(),
             *([Alter(self._next(), Change.DROP, Table.C)] if gone else []),
+            *([Alter(self._next(), Change.PLAIN, Table.C)] if plain else []),
             self._job_of("commit_table_pruning", execute=False),
             self._job_of("commit_table_pruning"),
+            *([Alter(self._next(), Change.DROP, Table.C)] if plain else []),
             *([] if gone else [Alter(self._next(), Change.RESTORE, table), self._cleanup()]),
             Alter(self._next(), Change.UNSNAP, Table.C if gone else table),
         ]

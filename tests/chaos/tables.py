@@ -39,6 +39,8 @@ class Tables:
         self.unmarked: set[str] = set()
         #: Whether the journal has lost what it had, and nobody has said yet that it is to go on without.
         self.journal_lost = False
+        #: Whether a plain table has the name of the one that comes and goes.
+        self._plain = False
         self._compactor: set[str] = set()
         #: What the descriptors say, in the HBase snapshots and now.
         self._said: tuple[tuple[set[str], set[str]], ...]
@@ -62,7 +64,9 @@ class Tables:
         if step.change is Change.UNSNAP:  # whatever became of the table; what was exported of it is there still
             self._forget_snapshot(table)
             return None
-        if (table in self.there) is (step.change in (Change.MAKE, Change.COPY)):
+        if self._plain and step.change in (Change.MAKE, Change.COPY, Change.RENAME, Change.DROP):
+            return self._drop_plain() if step.change is Change.DROP else "the name is a plain one's"
+        if (table in self.there) is (step.change in (Change.MAKE, Change.COPY, Change.PLAIN)):
             return f"it is {'' if table in self.there else 'not '}there"
         if table in self.disabled:
             if step.change is not Change.ENABLE:
@@ -277,6 +281,15 @@ class Tables:
             said.discard(table)
         self._judge.dropped(table)
 
+    def _make_plain(self, table: Table, _: bytes) -> None:
+        """No transaction writes to it, and none is to: for clients it is not there."""
+        self._lab.omid.create(table, ("plain",), omid_enabled=False)
+        self._plain = True
+
+    def _drop_plain(self) -> None:
+        self._lab.omid.drop(Table.C)
+        self._plain = False
+
     def _load(self, table: Table, _: bytes) -> str | None:
         """As a backup is put back into a table that is there, with what docs/safety.md asks of who does so."""
         if not self._judge.history.loadable(table, self._lab.raw(table)):
@@ -340,6 +353,7 @@ class Tables:
         Change.MAKE: _make,
         Change.COPY: _copy,
         Change.DROP: _drop,
+        Change.PLAIN: _make_plain,
         Change.COMPACTOR: _give_compactor,
         Change.LOAD: _load,
         Change.UNMARK: _unmark,
