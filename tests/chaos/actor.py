@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,16 @@ from job_kit import Outcome
 
 from tests.chaos.judge import Seen
 from tests.chaos.nemeses import ANY
-from tests.chaos.plan import COUNTED, Act, Moment, Run, Seam, Step, Table
+from tests.chaos.plan import COUNTED, TURN, Act, Moment, Run, Seam, Step, Table
 
 if TYPE_CHECKING:
     from tests.chaos.director import Director
 
 #: What an actor wishes that wants to stand still.
 PARK = "park"
+#: What happens while a write waits for its turn has to be over so many seconds after it began: what comes later may
+#: come when the write was sent, which is judged by nobody then.
+_IN_TIME = deadman.TURN / 2
 
 
 @dataclass(eq=False)
@@ -68,7 +72,8 @@ class Actor(threading.Thread):
         try:
             session = self.director.lab.spark
             session._jvm.SparkSession.setActiveSession(session._jsparkSession)  # type: ignore[union-attr]
-            self.life = deadman.run(self._work, self._watch, reads=True)
+            turns = list(Table) if any(seam.kind == TURN for seam in self.step.seams) else ()
+            self.life = deadman.run(self._work, self._watch, reads=True, turns=turns)
             self.outcome = self.life.result
         except BaseException as error:  # the director raises it
             self.error = error
@@ -123,7 +128,7 @@ class Actor(threading.Thread):
             self.reached.add(seam.number)
             self.director.note(f"{self.run_id} {moment} {effect.seam} {effect.name} of {effect.step}: it {seam.act}")
             if seam.steps:
-                self._hand_over(seam.steps)
+                self._have_taken(seam)
             if seam.act is Act.PARK:
                 self._hand_over(PARK)
             elif seam.act is not Act.ON:
@@ -132,6 +137,12 @@ class Actor(threading.Thread):
         if moment is deadman.Moment.BEFORE:
             self._begins(effect)
         return None
+
+    def _have_taken(self, seam: Seam) -> None:
+        began = time.monotonic()
+        self._hand_over(seam.steps)
+        if seam.kind == TURN and time.monotonic() - began > _IN_TIME:
+            self.before = None
 
     def _begins(self, effect: Effect) -> None:
         self.director.strikes.begins(effect)

@@ -223,6 +223,16 @@ class Director:
         self.lab.omid.set(f"{LEDGER}{step.table}", READONLY=str(step.on).lower())
         (self._refusing.add if step.on else self._refusing.discard)(step.table)
 
+    def _hush(self, step: ledger_plan.Hush) -> None:
+        self.lab.veto(f"{LEDGER}{step.table}", on=not step.on)
+        silent = self._books().judge.silent
+        (silent.add if step.on else silent.discard)(step.table)
+
+    def _loosen(self, step: ledger_plan.Loosen) -> None:
+        self.lab.omid.set(f"{LEDGER}{step.table}", DURABILITY="ASYNC_WAL" if step.on else "USE_DEFAULT")
+        loose = self._books().judge.alarms.loose
+        (loose.add if step.on else loose.discard)(step.table)
+
     def note(self, line: str) -> None:
         """One decision, or what came of it."""
         self.trace.append(line)
@@ -404,7 +414,7 @@ class Director:
                 return "no run has ended"
             time = self._times[step.pick % len(self._times)].isoformat()
             arguments = tuple(time if a == "{time}" else a for a in arguments)
-        arguments = tuple(str(self.lab.with_grace) if a == WITH_GRACE else a for a in arguments)
+        arguments = self._with_files(run_id, arguments)
         if "{plan}" in arguments:
             plans = [dry for dry in self._plans if dry.step.job == step.job]
             if not plans:
@@ -415,6 +425,10 @@ class Director:
         else:
             actor = Actor(self, step, run_id, arguments)
         return self._start(actor)
+
+    def _with_files(self, run_id: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        files = {WITH_GRACE: self.lab.with_grace, ledger_plan.CSV: self.lab.table_of_balances(run_id)}
+        return tuple(str(files.get(word, word)) for word in arguments)
 
     _STEPS: dict[type, Callable] = {  # type: ignore[type-arg]  # noqa: RUF012
         Clients: _clients,
@@ -441,6 +455,9 @@ class Director:
         ledger_plan.Mend: _mend,
         ledger_plan.Lose: lambda self, _: self._forging().lose(),
         ledger_plan.Refuse: _refuse,
+        ledger_plan.Hush: _hush,
+        ledger_plan.Loosen: _loosen,
+        ledger_plan.BreakOff: lambda self, step: self._books().break_off(step),
         sql_plan.Transactions: lambda self, step: self._phoenix.transactions(step),
         sql_plan.Begin: lambda self, step: self._phoenix.begin(step),
         sql_plan.End: lambda self, step: self._phoenix.end(step),
@@ -585,6 +602,8 @@ class Director:
         elif actor.step.job == ledger_plan.BALANCES:
             if not outcome.code:
                 judge.is_told_total(where, outcome.summary["figures"]["total"])
+            if not outcome.code and ledger_plan.CSV in actor.step.arguments:
+                judge.is_told_all(where, ledger_plan.USERS, self.lab.balances(actor.run_id))
             judge.alarms.balanced(where, actor.run_id, outcome.code)
         elif actor.step.job == ledger_plan.REPAIR:
             notes = [note for table in outcome.summary["tables"] for note in table["notes"]]
@@ -647,6 +666,10 @@ class Director:
             self._forging().undo()
             for table in sorted(self._refusing):
                 self._refuse(ledger_plan.Refuse(-1, table, on=False))
+            for table in sorted(self._bank.judge.silent):
+                self._hush(ledger_plan.Hush(-1, table, on=False))
+            for table in sorted(self._bank.judge.alarms.loose):
+                self._loosen(ledger_plan.Loosen(-1, table, on=False))
         if self._phoenix:
             self._phoenix.no_faults()
         self._read_log()
@@ -671,7 +694,8 @@ class Director:
             for job, *arguments in jobs:
                 number += 1
                 step = Run(number, job, tuple(arguments))
-                actor = Actor(self, step, f"run-{self.plan.seed}-{number}", step.arguments)
+                run_id = f"run-{self.plan.seed}-{number}"
+                actor = Actor(self, step, run_id, self._with_files(run_id, step.arguments))
                 self.note(f"{job} at the end: {self._start(actor)}")
                 assert actor.outcome is not None
                 codes.append(actor.outcome.code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import time
@@ -353,6 +354,16 @@ class Laboratory:
     def summary(self, run: str) -> Path:
         """A run's summary."""
         return self.folder / f"{run}.json"
+
+    def table_of_balances(self, run: str) -> Path:
+        """Where a run writes all balances, if it is told to."""
+        return self.folder / f"{run}-balances"
+
+    def balances(self, run: str) -> list[list[str]]:
+        """What whoever reads CSV finds there, names of the columns first."""
+        (file,) = self.table_of_balances(run).glob("*.csv")
+        with file.open(newline="") as text:
+            return [*csv.reader(text)]
 
     def raw(self, table: str) -> Raw:
         """All cells of a table; of the commit table and the journal, those of the plan's transactions and what is no

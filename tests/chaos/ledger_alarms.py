@@ -58,6 +58,8 @@ class _Run:
     forged: tuple[Forged, ...]
     alarmed: bool
     finished: int
+    #: Tables that may lose what was acknowledged: nothing is to go by them.
+    loose: frozenset[str] = frozenset()
     #: Open transactions that lie below the mark, or have no entry: a full check has to say so.
     below: frozenset[str] = frozenset()
     unlisted: frozenset[str] = frozenset()
@@ -77,6 +79,8 @@ class Alarms:
 
     say: Callable[[str, str], None]
     forged: list[Forged] = field(default_factory=list)
+    #: Tables that may lose what was acknowledged.
+    loose: set[str] = field(default_factory=set)
     _runs: dict[str, _Run] = field(default_factory=dict)
     #: After how many looks a run that acts has said last that money is wrong, and no full check was right since.
     _alarmed: int | None = None
@@ -129,7 +133,17 @@ class Alarms:
         alone = not self._runs
         alarmed = self._alarmed is not None
         self._runs[run] = _Run(
-            at, self._looks, execute, full, grace, tuple(self.forged), alarmed, finished, *behind, alone=alone
+            at,
+            self._looks,
+            execute,
+            full,
+            grace,
+            tuple(self.forged),
+            alarmed,
+            finished,
+            frozenset(self.loose),
+            *behind,
+            alone=alone,
         )
 
     def looked(self, run: str, before: Sequence[Mapping[str, Cells]], now: Sequence[Mapping[str, Cells]]) -> None:
@@ -152,6 +166,7 @@ class Alarms:
             self._alarmed = it.marked or self._looks
         if code:
             return
+        self._went_by(where, it)
         full = it.full or it.alarmed
         for one in self.forged:
             if one in it.forged and (one.recent or full) and not one.gone:
@@ -177,9 +192,16 @@ class Alarms:
     def balanced(self, where: str, run: str, code: int) -> None:
         """A run that computes balances is over."""
         it = self._runs.pop(run)
+        if not code:
+            self._went_by(where, it)
         for one in self.forged:
             if not code and one.balances and one in it.forged:
                 self.say(where, f"{one.what}, and balances were told")
+
+    def _went_by(self, where: str, it: _Run) -> None:
+        """A run has ended well."""
+        if it.loose:
+            self.say(where, f"{sorted(it.loose)} may lose what was acknowledged, and it ended well")
 
     def died(self, run: str) -> None:
         """A run is dead."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
+from unittest.mock import patch
+
+from thriftpy2.thrift import TClient
 
 from lowtide.config import Config
 from lowtide.errors import UsageError
 from lowtide.ledger import init, steps
 from lowtide.ledger.model import FAMILY, Request, Table, user_id
 from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Scan
-from lowtide.ledger.store import Tables
+from lowtide.ledger.store import Tables, node
 from lowtide.store.gateway import connect
 from lowtide.values.clock import now_millis
 from tests.chaos import ledger_judge, ledger_plan
@@ -43,6 +47,10 @@ class Client:
 Store = Callable[[Operation], Any]
 
 
+class BrokenOffError(BaseException):
+    """What comes from outside, whatever is under way."""
+
+
 class Line:
     """A connection to the gateway, which carries out operations and can be had anew: a gateway that was killed has cut
     the one that there was.
@@ -67,6 +75,16 @@ class Line:
 
     def __call__(self, operation: Operation) -> Any:
         return self._tables(operation)
+
+    def balances(self, first: str, second: str) -> int:
+        """The balance of the *second* user, over the connections of a node over which somebody asked for the *first*
+        one's, who was broken off when the gateway had the question.
+        """
+        with node(self._config, size=1) as over:
+            broken_off = patch.object(TClient, "_recv", side_effect=BrokenOffError)
+            with suppress(BrokenOffError), broken_off:
+                over.run(partial(steps.balance, user_id(first)), "a balance")
+            return over.run(partial(steps.balance, user_id(second)), "another balance")
 
     def put_at(self, table: str, row: str, cells: Mapping[str, str], at: int | None) -> None:
         """Cells of a time that the writer says, ms; None: of now."""
@@ -205,6 +223,19 @@ class Bank:
     def balance(self, step: ledger_plan.Balance) -> str:
         """Somebody asks for one."""
         return self._told_balance(f"step {step.number}", USERS[step.pick % len(USERS)])
+
+    def break_off(self, step: ledger_plan.BreakOff) -> str:
+        """Somebody asks for a balance and is broken off; who asks next is told another's."""
+        assert isinstance(self.store, Line)
+        where = f"step {step.number}"
+        first, second = (USERS[(step.pick + more) % len(USERS)] for more in (0, 1))
+        try:
+            balance = self.store.balances(first, second)
+        except Exception as error:  # an answer that is no answer to what was asked
+            self.judge.is_told_nothing(where, user_id(second), f"{type(error).__name__}: {error}")
+            return type(error).__name__
+        self.judge.is_told_balance(where, user_id(second), balance)
+        return str(balance)
 
     def at_the_end(self) -> None:
         """Everybody asks for theirs, and nothing is left to do."""

@@ -31,6 +31,8 @@ _AFTER = {
 }
 OVER = ("finished", "dropped")
 _SETTLED = "settled"
+#: The tables of :class:`Rows`.
+_NAMES = ("transactions", "user_transactions", "open_transactions")
 #: By how much the clocks of HBase's servers may be apart, ms, for whoever goes by a time that one of them has written.
 _APART = 120_000
 
@@ -131,6 +133,8 @@ class LedgerJudge:
     clock: Callable[[], int] | None = None
     grace: int = 0
     off: set[str] = field(default_factory=set)
+    #: Tables to which no run may write: their owners say no.
+    silent: set[str] = field(default_factory=set)
     #: Whether a state may be hidden beneath the one before, as it may where a server's clock is behind.
     hides: bool = False
     #: How many were finished when a full check began that went well.
@@ -188,6 +192,10 @@ class LedgerJudge:
         if balance != (due := self._rows.balances()[of]):
             self._say(where, f"the balance of {of} is {due}, and {balance} was told")
 
+    def is_told_nothing(self, where: str, of: str, error: str) -> None:
+        """Somebody who asked for a balance had an error, and everything was there."""
+        self._say(where, f"who asked for the balance of {of} had {error}")
+
     def asks_balance(self, name: str, of: str) -> None:
         """Somebody begins to ask for one, while others go on."""
         self._asking[name] = of, {self._rows.balances()[of]}
@@ -203,6 +211,15 @@ class LedgerJudge:
         """Somebody was told what all users but the issuer have together."""
         if total != (due := -self._rows.balances()[self.issuer]):
             self._say(where, f"all have {due} together, and {total} was told")
+
+    def is_told_all(self, where: str, names: Sequence[str], told: Sequence[Sequence[str]]) -> None:
+        """Somebody was given a table of all balances, as whoever reads CSV has it; these are all users' names."""
+        self.counts["tables of balances"] += 1
+        has = self._rows.balances()
+        due = [["user", "nickname", "balance"], *sorted([user(name), name, str(has[user(name)])] for name in names)]
+        if [*told] != due:
+            wrong = [row for row in told if row not in due]
+            self._say(where, f"the table of balances has {wrong or 'too few rows'}, and was to have {due[1:]}")
 
     def begins(self, run: str, words: Sequence[str] = ("--execute",), grace: int = 0) -> None:
         """A repair begins, with its arguments, where the ledger has so much grace, ms."""
@@ -297,6 +314,9 @@ class LedgerJudge:
         and no settled mark passes one.
         """
         of_all, self._all = self._all, rows
+        for name, was, now in zip(_NAMES, _tables(of_all), _tables(rows), strict=True):
+            if run and name in self.silent and was != now:
+                self._say(where, f"{name} was written to, and its owner has said no")
         self.alarms.looked(run, _tables(of_all), _tables(rows))
         rows = Rows(
             self.alarms.genuine("transactions", rows.transactions),

@@ -10,11 +10,14 @@ from typing import Any, TypeAlias
 
 #: Its users by nickname; the first is the issuer, and nobody has ever added the last.
 ISSUER, NOBODY = "issuer", "nobody"
-USERS = (ISSUER, "ann", "bob", "cid")
+#: The last two have names that whoever reads CSV may take for another balance.
+USERS = (ISSUER, "ann", 'bob","1000000', "cid\\")
 
 REPAIR, BALANCES = "transaction_repair", "balances"
+#: Stands in a run's arguments for the folder to which it writes all balances.
+CSV = "{csv}"
 #: What is run when the faults have ended.
-LAST = ((REPAIR, "--full", "--grace", "0s", "--execute"), (BALANCES,))
+LAST = ((REPAIR, "--full", "--grace", "0s", "--execute"), (BALANCES, "--csv", CSV))
 #: The seams of a repair, by how often a plan stops at one: it writes what many transactions want at once.
 KINDS = {"rows": 8, "read": 3, "gateway": 2}
 #: It has many of each.
@@ -130,7 +133,37 @@ class Refuse:
     on: bool
 
 
-LedgerStep: TypeAlias = Transfers | Send | Move | Balance | Forge | Undo | Mend | Lose | Refuse
+@dataclass(frozen=True, slots=True)
+class Hush:
+    """The owner of a table of the ledger says that nothing is to be written to it, or takes that back."""
+
+    number: int
+    table: str
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Loosen:
+    """A table of the ledger loses what its servers have acknowledged, where one dies; or no longer."""
+
+    number: int
+    table: str
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BreakOff:
+    """Somebody who asks for a balance is broken off while he waits, as by a signal; who asks next for another's, over
+    the same connections, is told that.
+    """
+
+    number: int
+    pick: int
+
+
+LedgerStep: TypeAlias = (
+    Transfers | Send | Move | Balance | Forge | Undo | Mend | Lose | Refuse | Hush | Loosen | BreakOff
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,4 +259,7 @@ WORDS: dict[type, Callable[[Any], str]] = {
     Mend: lambda _: "a person has the ledger mended",
     Lose: lambda _: "the index entry that was put last is lost",
     Refuse: lambda step: f"{step.table} takes {'no writes' if step.on else 'writes again'}",
+    Hush: lambda step: f"{step.table} is {'not' if step.on else 'again'} to be written to",
+    Loosen: lambda step: f"{step.table} {'may lose' if step.on else 'keeps'} what its servers have acknowledged",
+    BreakOff: lambda step: f"who asks for user {step.pick}'s balance is broken off, and others ask",
 }

@@ -11,7 +11,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.chaos.ledger_plan import BALANCES, REPAIR, End, Forge, Forgery, Lose, Mend, Move, Refuse, Send, Undo
+from tests.chaos.ledger_plan import (
+    BALANCES,
+    REPAIR,
+    BreakOff,
+    End,
+    Forge,
+    Forgery,
+    Hush,
+    Loosen,
+    Lose,
+    Mend,
+    Move,
+    Refuse,
+    Send,
+    Undo,
+)
 from tests.chaos.nemeses import Kind, Nemesis
 
 if TYPE_CHECKING:
@@ -26,11 +41,15 @@ WITH_GRACE = "{grace}"
 MARK = "_write"
 #: Of the tables by which a transfer goes on: those that refuse what a repair does in its middle.
 _REFUSING = ("transactions", "user_transactions")
+#: All tables of money.
+_BOOKS = (*_REFUSING, "open_transactions", "users")
 
 
 @dataclass
 class Scenes:
-    """Draws them. *run* makes a run of a job, *at* a seam with steps, *dying* one behind which it is dead."""
+    """Draws them. *run* makes a run of a job, *at* a seam with steps, *dying* one behind which it is dead. *paced*: the
+    arguments of a run that keeps to a rate, and what the seam is called where its first write waits for its turn.
+    """
 
     chance: random.Random
     number: Callable[[], int]
@@ -38,6 +57,7 @@ class Scenes:
     run: Callable[..., Run]
     at: Callable[..., Seam]
     dying: Callable[[str, int], Seam]
+    paced: tuple[tuple[str, ...], str]
 
     def all(self) -> list[Scene]:
         """In some order; the one without which the others' runs would all look at everything comes first."""
@@ -50,6 +70,8 @@ class Scenes:
             self._said_to_be_dropped,
             self._within_the_grace,
             self._refused,
+            self._hushed,
+            self._loose,
             self._mended,
         ]
         self.chance.shuffle(scenes)
@@ -142,6 +164,24 @@ class Scenes:
             *self._dead(),
             self._repair(self.at("rows", self.chance.randint(1, 2), Refuse(self.number(), table, on=True))),
             Refuse(self.number(), table, on=False),
+        ]
+
+    def _hushed(self) -> list[Step]:
+        """Owners say no while a repair that keeps to a rate has written nothing yet, as it waits for its turn."""
+        words, turn = self.paced
+        hushed, again = ([Hush(self.number(), table, on=on) for table in _REFUSING] for on in (True, False))
+        arguments = ("--grace", "0s", *words, "--execute")
+        return [*self._dead(), self.run(REPAIR, *arguments, seams=(self.at(turn, 1, *hushed),)), *again]
+
+    def _loose(self) -> list[Step]:
+        """A table of which HBase may take back what it acknowledged is no basis for anything; and who is broken off."""
+        table = self.chance.choice(_BOOKS)
+        asks = self._balances() if self.chance.random() < 0.5 else self._repair(full=True)
+        return [
+            BreakOff(self.number(), self.chance.randrange(100)),
+            Loosen(self.number(), table, on=True),
+            asks,
+            Loosen(self.number(), table, on=False),
         ]
 
     # -- steps

@@ -268,12 +268,16 @@ RECORD, COUNTED = "record_all", "add_commit_count"
 #: Where a run asks HBase for its time, twice each time: a cleanup when it begins, with the low watermark, and before it
 #: makes up what to record.
 TIMED = "passing_row"
+#: Where the first write of a run that keeps to a rate waits for its turn, to a table of the plan or of the ledger.
+TURN = "turn"
 #: Where a history GC tells others which mark it has planned for a table, and where it publishes it.
 INTENDED, MARKED = "intend", "apply_mark"
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
 KINDS = {"connector": 6, "read": 3, "gateway": 5, "hbase": 1, "files": 2, RECORD: 1, COUNTED: 1, TIMED: 1}
 #: Of some kinds a run has many effects; the others come one to three times.
 _RATES = {"read": 0.2, "gateway": 0.12, RECORD: 3, COUNTED: 3, TIMED: 0.3}
+#: The arguments of a run that keeps to a rate, which nothing of a plan would feel.
+AT_A_RATE = ("--rate", "1000000", "--write-rate", "1000000")
 #: The jobs that can be held to an approved plan.
 APPROVABLE = ("orphan_cleanup", "history_gc")
 #: Runs of jobs in a plan, or some more.
@@ -553,11 +557,19 @@ class _Maker:
                 chance.shuffle(scenes)
                 return [*scenes, self._put_back_into_another]
             case World.LEDGER:
-                return Scenes(chance, self._next, self._seed, self._run_of, self._at, self._dying).all()
+                paced = (AT_A_RATE, TURN)
+                return Scenes(chance, self._next, self._seed, self._run_of, self._at, self._dying, paced).all()
             case World.ORACLE:
                 return self._of_oracles().all()
             case _:
-                scenes = [self._late, self._hidden, self._overtaken, self._unjournaled, self._bare]
+                scenes = [
+                    self._late,
+                    self._hidden,
+                    self._overtaken,
+                    self._unjournaled,
+                    self._bare,
+                    self._paused_while_it_waits,
+                ]
                 chance.shuffle(scenes)
                 return scenes
 
@@ -594,6 +606,10 @@ class _Maker:
 
     def _at(self, kind: str, nth: int, *steps: Step) -> Seam:
         return Seam(self._next(), kind, nth, Moment.BEFORE, Act.ON, steps)
+
+    def _in_turn(self, *steps: Step) -> Seam:
+        """While the first write of a run that keeps to a rate waits for its turn."""
+        return self._at(TURN, 1, *steps)
 
     def _run_of(self, job: str, *arguments: str, seams: tuple[Seam, ...] = ()) -> Run:
         return Run(self._next(), job, arguments, 0, seams)
@@ -718,6 +734,19 @@ class _Maker:
             self._cleanup(parked),
             self._cleanup(dies),
             Resume(self._next(), -1),
+        ]
+
+    def _paused_while_it_waits(self) -> list[Step]:
+        """Somebody pauses the tables while a cleanup that keeps to a rate has written nothing to them yet, as it waits
+        for its turn.
+        """
+        tables = (Table.A, Table.B)
+        pauses = [Say(self._next(), Word.PAUSE, table) for table in tables]
+        return [
+            self._clients(16, self._of({(4, 5): 2, (0, 4): 1})),
+            self._watermark(),
+            self._run_of("orphan_cleanup", *AT_A_RATE, "--execute", seams=(self._in_turn(*pauses),)),
+            *(Say(self._next(), Word.RESUME, table) for table in tables),
         ]
 
     def _bare(self) -> list[Step]:

@@ -14,6 +14,7 @@ that changes the store or the sideline:
 A call that is in no list of reads counts as an effect. ``test_deadman.py`` keeps the lists complete.
 
 Who asks for it is told of ``read`` too: whenever a DataFrame is worked out. That changes nothing, and has no number.
+Nor has ``turn``, where a write of a run that keeps to a rate waits for its turn.
 
 :func:`run` runs one life and tells its effects. Its *watch* is called before and after each, after one that failed too,
 and may let the run die there (:class:`Die`), also with a part of a divisible effect applied. What it does itself is
@@ -27,8 +28,9 @@ import json
 import random
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -94,6 +96,9 @@ WRITER_SETTINGS = _words("bucketBy clusterBy format mode option options partitio
 #: By which Python has Spark work a DataFrame out.
 SPARK_READS = _words("collectToPython count isEmpty toPythonIterator")
 
+#: For so many seconds mutations of many rows wait for their turn, of which who asks is told meanwhile: longer than what
+#: happens then takes, and short enough for what was read before it to count as fresh still. Rows wait after it.
+TURN, ROWS_TURN = 6.0, 0.2
 _CONNECTOR = "z:lowtide.connector."
 
 
@@ -172,6 +177,8 @@ class Life(Generic[R]):
     watch: Watch | None = None
     #: Whether it is watched at reads too.
     reads: bool = False
+    #: The first write to one of these tables is yet to wait for its turn.
+    turns: Collection[str] = ()
     effects: list[Effect] = field(default_factory=list)
     killed: bool = False
     #: Whether it returned: what its threads do then is nobody's effect.
@@ -207,6 +214,10 @@ class Life(Generic[R]):
             self._die()
         return effect
 
+    def wait(self, name: str, on: str) -> None:
+        """It waits for its turn. It does not die there: the write that waits is under way."""
+        self._told(Effect(0, "turn", name, on, _step(), False), Moment.BEFORE)
+
     def look(self, name: str, read: Callable[[], T]) -> T:
         """A read, before and after which it can die too."""
         effect = Effect(0, "read", name, "", _step(), False)
@@ -236,13 +247,17 @@ class Life(Generic[R]):
         raise Killed(self)
 
 
-def run(work: Callable[[], T], watch: Watch | None = None, *, reads: bool = False) -> Life[T]:
+def run(
+    work: Callable[[], T], watch: Watch | None = None, *, reads: bool = False, turns: Collection[str] = ()
+) -> Life[T]:
     """Run *work* and tell what it did; when it returns, the run is over or dead, with all its threads.
 
-    With *reads* the watch is called at reads too.
+    With *reads* the watch is called at reads too. Its first write that keeps to a rate, of mutations to one of the
+    tables *turns*, or of rows where there are any, finds that somebody is before it, and the watch is called while it
+    waits.
     """
     _install()
-    life: Life[T] = Life(watch, reads)
+    life: Life[T] = Life(watch, reads, turns)
     with _standing(life):
         try:
             life.result = work()
@@ -453,6 +468,8 @@ def _java() -> None:
 def _static(
     owner: str, name: str, arguments: Sequence[Any], ask: Callable[..., Any], member: Any, send: Callable[[], Any]
 ) -> Any:
+    if (owner, name) == ("Gates", "queue"):
+        return _queued(arguments, ask, member, send)
     if name in JAVA_READS.get(owner, ()):
         return send()
     if owner == "GatewayCalls":
@@ -479,6 +496,43 @@ def _static(
         return len(chosen), len(writes)
 
     return _through("rows", name, " ".join(sorted({f"{o[0]} {o[1]}" for o in writes})), send, part)
+
+
+def _queued(arguments: Sequence[Any], ask: Callable[..., Any], member: Any, send: Callable[[], Any]) -> Any:
+    """What the driver writes itself asks for its turn: nothing else of it is under way then."""
+    life = _life()
+    if life is not None and life.turns and arguments[0].endswith("/writes") and _stack()[-1] is not _Mode.INSIDE:
+        life.turns = ()
+        life.wait("queue", "rows")
+        ask(member, arguments[0], int(ROWS_TURN * 10**9))
+    return send()
+
+
+def _in_turn(life: Life[Any], store: Any, table: str, write: Callable[[], Any]) -> Any:
+    """Mutations of many rows are written when somebody else has had his turn, and the watch is told while they wait."""
+    life.turns = ()
+    waited = store.pace()["waited"]["writes"]
+    store._await("writes", int(TURN * 10**9))
+    found: list[Any] = []
+    failed: list[Exception] = []
+
+    def work() -> None:
+        try:
+            with _standing(_Mode.INSIDE):
+                found.append(write())
+        except Exception as error:  # whoever waits for it raises it
+            failed.append(error)
+
+    thread = threading.Thread(target=work, name="in-turn", daemon=True)
+    thread.start()
+    while thread.is_alive() and store.pace()["waited"]["writes"] == waited:
+        time.sleep(0.02)
+    if thread.is_alive():
+        life.wait("write", table)
+    thread.join()
+    if failed:
+        raise failed[0]
+    return found[0]
 
 
 def _file(member: Any, arguments: Sequence[Any], ask: Callable[..., Any], send: Callable[[], Any]) -> Any:
@@ -515,7 +569,13 @@ def _spark() -> None:
                 write(self, some, table, **named)
             return counted
 
-        return _through("connector", "write", table, lambda: write(self, mutations, table, **named), part)
+        def whole() -> Any:
+            return write(self, mutations, table, **named)
+
+        life = _life()
+        if life is not None and table in life.turns and not life.killed and self.rate(table).writes:
+            return _through("connector", "write", table, lambda: _in_turn(life, self, table, whole), part)
+        return _through("connector", "write", table, whole, part)
 
     Store.write = written  # type: ignore[method-assign]
     for name in sorted(WRITER_EFFECTS & set(dir(DataFrameWriter))):  # Spark 3.5 has no xml

@@ -58,7 +58,7 @@ def test_all_seeds_together_have_everything() -> None:
     seams = [seam for run in runs for seam in run.seams]
     assert ({seam.act for seam in seams}, {seam.kind for seam in seams}) == (
         set(Act),
-        {*plan.KINDS, *ledger_plan.KINDS, ledger_scenes.MARK, ANY, plan.INTENDED, plan.MARKED},
+        {*plan.KINDS, *ledger_plan.KINDS, ledger_scenes.MARK, ANY, plan.INTENDED, plan.MARKED, plan.TURN},
     )
     assert {s.event for s in steps if isinstance(s, oracle_scenes.Oracle)} == set(oracle_scenes.Event)
     assert any(isinstance(step, Run) for seam in seams for step in seam.steps)

@@ -43,7 +43,7 @@ def test_every_third_seed_has_a_ledger_and_every_one_that_is_about_it() -> None:
     steps = [step for one in made for step in one.every()]
     assert {s.end for s in steps if isinstance(s, ledger_plan.Move)} == set(ledger_plan.End)
     repairs = [s for s in steps if isinstance(s, plan.Run) and s.job == ledger_plan.REPAIR]
-    assert {seam.kind for run in repairs for seam in run.seams} == {*ledger_plan.KINDS, ledger_scenes.MARK}
+    assert {seam.kind for run in repairs for seam in run.seams} == {*ledger_plan.KINDS, ledger_scenes.MARK, plan.TURN}
     assert {type(step) for step in steps} >= set(of_the_ledger)
     assert {s.forgery for s in steps if isinstance(s, ledger_plan.Forge)} == set(ledger_plan.Forgery)
     words = {word for run in repairs for word in run.arguments}
@@ -411,6 +411,41 @@ def test_a_balance_is_one_that_was_there_while_it_was_asked_for(paid: Ledger) ->
     paid.moved(ANN, BOB, 1, "b" * 16)
     paid.judge.is_told_a_balance("here", "y", 71)
     assert "was one of [68, 69, 70], and 71 was told" in paid.judge.wrong[0]
+
+
+def test_nothing_is_written_by_a_run_to_a_table_whose_owner_says_no(paid: Ledger) -> None:
+    """Clients write what they like."""
+    paid.judge.silent.add("transactions")
+    before = paid.rows()
+    paid.moved(ANN, BOB, 1, "a" * 16)
+    paid.judge.look("here", paid.rows())
+    assert paid.judge.wrong == []
+    paid.judge.is_given(before)
+    paid.judge._all = before
+    paid.judge.look("here", paid.rows(), "run")
+    assert paid.judge.wrong[0] == "here: transactions was written to, and its owner has said no (8)"
+    assert not any("user_transactions was written to" in wrong for wrong in paid.judge.wrong)
+
+
+def test_a_table_of_balances_says_of_each_user_by_his_name_what_he_has(paid: Ledger) -> None:
+    """Whoever reads CSV finds neither another name nor another balance in it."""
+    names = ("issuer", "ann", "bob")
+    has = paid.rows().balances()
+    due = [["user", "nickname", "balance"], *sorted([user(name), name, str(has[user(name)])] for name in names)]
+    paid.judge.is_told_all("here", names, due)
+    assert paid.judge.wrong == []
+    for row, wrong in enumerate((["x"], *([user(name), name, "999"] for name in names))):
+        paid.judge.is_told_all("here", names, [wrong if at == row else each for at, each in enumerate(due)])
+    paid.judge.is_told_all("here", names, due[:-1])
+    assert len(paid.judge.wrong) == 5
+    assert "'999'" in paid.judge.wrong[1]
+    assert "too few rows" in paid.judge.wrong[-1]
+
+
+def test_who_asks_for_a_balance_has_no_error(paid: Ledger) -> None:
+    """Where everything is there."""
+    paid.judge.is_told_nothing("here", ANN, "KeyError")
+    assert paid.judge.wrong == [f"here: who asked for the balance of {ANN} had KeyError (8)"]
 
 
 def test_what_clients_were_told_is_undone_where_tables_come_back(paid: Ledger) -> None:

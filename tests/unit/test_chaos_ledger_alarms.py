@@ -109,6 +109,22 @@ def test_balances_are_refused_where_they_are_wrong(told: Told) -> None:
     assert told.wrong == ["an amount, and balances were told"]
 
 
+def test_no_run_goes_by_what_a_server_may_take_back(told: Told) -> None:
+    """Neither a repair nor balances, where the table was so when they began."""
+    told.begins()
+    told.alarms.loose.add("users")
+    assert told.ends() == []
+    told.begins()
+    assert told.ends(code=1) == []
+    told.begins()
+    assert told.ends() == ["['users'] may lose what was acknowledged, and it ended well"]
+    told.wrong.clear()
+    for code in (1, 0):
+        told.begins()
+        told.alarms.balanced("here", "one", code)
+    assert told.wrong == ["['users'] may lose what was acknowledged, and it ended well"]
+
+
 def test_a_full_check_misses_finished_transactions(told: Told) -> None:
     """Fewer than the last one counted; what was mended is not gone by."""
     told.begins(words=FULL)
