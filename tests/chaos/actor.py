@@ -52,6 +52,8 @@ class Actor(threading.Thread):
     approved: Actor | None = None
     #: Whether the oracle was made anew since it began.
     anew_since: bool = False
+    #: The run whose sideline it puts back, from its first write on.
+    puts_back: str = ""
     #: Tables that hid cells when it began.
     hidden_then: frozenset[str] = frozenset()
     #: Whether the clock of its machine was wrong from its beginning until it looked which tables there are.
@@ -148,6 +150,8 @@ class Actor(threading.Thread):
         self.director.strikes.begins(effect)
         if effect.seam == "connector":
             self.before = self.director.seen()
+            if self.step.job == "sideline_restore":
+                self.puts_back = self.arguments[self.arguments.index("--restore") + 1]
 
     def _seams(self, effect: Effect, moment: deadman.Moment) -> list[Seam]:
         here = Moment.AFTER if moment is deadman.Moment.AFTER else Moment.BEFORE

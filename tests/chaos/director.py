@@ -37,6 +37,7 @@ from tests.chaos.plan import (
     LOSING,
     RECORD,
     ROWS,
+    Age,
     Alter,
     Change,
     Clients,
@@ -373,6 +374,13 @@ class Director:
         self.judge.read_as_of(f"step {step.number}", table, point, got, mark)
         return f"{len(got)} cells"
 
+    def _age(self, _: Age) -> str | None:
+        if self._under_way:
+            return "somebody is at work"
+        self.lab.make_sidelines_old()
+        self.judge.is_old()
+        return None
+
     def _resume(self, step: Resume) -> str | None:
         if not self._parked:
             return "nobody is parked"
@@ -400,14 +408,16 @@ class Director:
             self._under_way.remove(actor)
 
     def _run(self, step: Run) -> str | None:
-        run_id = f"run-{self.plan.seed}-{step.number}"
+        run_id = self._last_that_acted() if step.again else f"run-{self.plan.seed}-{step.number}"
+        if not run_id:
+            return "nobody was there"
         arguments = step.arguments
         if "{run}" in arguments:
             if not self._ran:
                 return "there is no run"
             chosen = self._ran[step.pick % len(self._ran)]
             arguments = tuple(chosen if a == "{run}" else a for a in arguments)
-        elif step.job in APPROVABLE:
+        elif step.job in APPROVABLE and not step.again:
             self._ran.append(run_id)
         if "{time}" in arguments:
             if not self._times:
@@ -426,6 +436,10 @@ class Director:
             actor = Actor(self, step, run_id, arguments)
         return self._start(actor)
 
+    def _last_that_acted(self) -> str:
+        dry = {actor.run_id for actor in self._plans}
+        return next((run for run in reversed(self._ran) if run not in dry), "")
+
     def _with_files(self, run_id: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
         files = {WITH_GRACE: self.lab.with_grace, ledger_plan.CSV: self.lab.table_of_balances(run_id)}
         return tuple(str(files.get(word, word)) for word in arguments)
@@ -442,6 +456,7 @@ class Director:
         Say: lambda self, step: self.people.say(step),
         Look: _look,
         Read: _read,
+        Age: _age,
         Resume: _resume,
         Run: _run,
         Nemesis: _nemesis,
@@ -473,7 +488,8 @@ class Director:
             self._bank.judge.begins(actor.run_id, actor.arguments, GRACE * (WITH_GRACE in actor.step.arguments))
         actor.hidden_then = frozenset(self.tables.hidden)
         actor.clock_off = True
-        if actor.step.job == "orphan_cleanup" and not self.plan.phoenix:
+        # One that is done again goes on from what those of its name have read, when other cells may have been there.
+        if actor.step.job == "orphan_cleanup" and not self.plan.phoenix and not actor.step.again:
             actor.first = self.seen()
         self._under_way.append(actor)
         return self._go_on(actor)
@@ -502,10 +518,18 @@ class Director:
         if actor is not self._awaited:
             self._under_way.remove(actor)
         said = self._ended(actor)
+        self._look_aside(actor)
         if self._phoenix:
             self._phoenix.asked(actor.run_id)
         self._strike_after(actor)
         return said
+
+    def _look_aside(self, actor: Actor) -> None:
+        """What is put aside, when a run has ended; and what it says of that."""
+        where = f"{actor.run_id} ({actor.step.job})"
+        self.judge.aside(where, self.lab.put_aside(), [each.puts_back for each in self._under_way if each.puts_back])
+        if actor.outcome and not self.strikes.at_the_sideline:
+            self.judge.could_put_aside(where, actor.outcome.problems)
 
     def _strike_after(self, actor: Actor) -> None:
         """A nemesis that was to meet a run where that never came meets what comes after it."""

@@ -397,6 +397,9 @@ class Judge:
     _highest: dict[str, int] = field(default_factory=dict)
     #: How often something was compared, by rule: a judge that judged nothing has found nothing.
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    #: The files in sidelines that were there at the last look, by the run's folder, and those of them that are old.
+    _aside: set[tuple[str, str]] = field(default_factory=set)
+    _old: set[tuple[str, str]] = field(default_factory=set)
     #: Whether the journal may let go of what nobody needs.
     sweeps: bool = False
     #: Whether marks in the commit table have to stay: clients would commit where one has gone.
@@ -706,6 +709,35 @@ class Judge:
                 self.counts["unproved cells beside the bound"] += 1
                 if start <= max([bound, *here]):
                     self._say(where, f"{table} {key} lacks its shadow cell: bound {bound}, watermark {here} (3)")
+
+    # -- what was put aside
+
+    def aside(self, where: str, files: Collection[tuple[str, str]], reading: Collection[str]) -> None:
+        """(7) When a run has ended, these *files* are in sidelines. None has gone but old ones, and none of the runs
+        whose sidelines somebody is *reading* now.
+        """
+        self.counts["looks at sidelines"] += 1
+        for run, file in sorted(self._aside - set(files)):
+            if (run, file) not in self._old:
+                self._say(where, f"{file} of {run} went, and was put aside lately (7)")
+            elif run in reading:
+                self._say(where, f"{file} of {run} went, and somebody puts it back (7)")
+            else:
+                self.counts["files that were swept"] += 1
+        self._old &= set(files)
+        self._aside = set(files)
+
+    def is_old(self) -> None:
+        """All that was put aside was so long ago."""
+        self._old = set(self._aside)
+
+    def could_put_aside(self, where: str, problems: str) -> None:
+        """(7) A run has ended, and nothing has befallen the sideline: whoever has to may put something there, whoever
+        else has its name.
+        """
+        for problem in problems.splitlines():
+            if "the sideline " in problem and "cannot be " in problem:
+                self._say(where, f"{problem}, and it can (7)")
 
     # -- readers
 

@@ -56,6 +56,8 @@ TWO_AT_A_TIME = dict.fromkeys(NO_COMPACTIONS, "2")
 STATE, JOURNAL = "CHAOS_STATE", "CHAOS_JOURNAL"
 #: Before the names of the ledger's tables.
 LEDGER = "chaos_"
+#: Longer than what runs put aside is kept, s.
+_OLD = 40 * 86_400
 #: How much grace it has where it has one, ms.
 GRACE = 900_000
 #: Bytes of it at the beginning of a row.
@@ -385,6 +387,19 @@ class Laboratory:
     def aside(self, run: str, table: str) -> set[Key]:
         """What the run's sideline has of the table."""
         return wreck.aside(self.sideline_away if self.sideline_away.exists() else self.sideline, run, table)
+
+    def put_aside(self) -> set[tuple[str, str]]:
+        """The files of cells that are in sidelines: the run's folder, and the rest of the path."""
+        root = self.sideline_away if self.sideline_away.exists() else self.sideline
+        files = (file.relative_to(root) for file in root.glob("run-*/*/[!._]*.parquet"))
+        return {(file.parts[0], "/".join(file.parts[1:])) for file in files}
+
+    def make_sidelines_old(self) -> None:
+        """All that runs have put aside, and its folders, have times of long ago."""
+        then = time.time() - _OLD
+        for folder in self.sideline.glob("run-*"):
+            for path in (*folder.rglob("*"), folder):
+                os.utime(path, (then, then))
 
     def as_of(self, table: str, point: int) -> dict[Column, bytes] | None:
         """The table at a read point through the data source; None: it refuses."""

@@ -221,6 +221,13 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
+class Age:
+    """What runs have put aside was put there so long ago that it may be swept; not where one is at work."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Resume:
     """A parked run goes on."""
 
@@ -247,7 +254,8 @@ class Run:
     """A run of a job.
 
     ``{run}`` in its arguments stands for the id of an earlier one, which *pick* names; ``{time}`` for when an earlier
-    one ended; ``{plan}`` for an earlier dry one's, whose arguments it has, and which it is held to.
+    one ended; ``{plan}`` for an earlier dry one's, whose arguments it has, and which it is held to. *again*: under the
+    id of the last one that acted, as when somebody has Airflow do it again, or two of its databases are at it.
     """
 
     number: int
@@ -255,10 +263,11 @@ class Run:
     arguments: tuple[str, ...]
     pick: int = 0
     seams: tuple[Seam, ...] = ()
+    again: bool = False
 
 
 Happening: TypeAlias = (
-    Clients | Open | Turn | Watermark | Phantom | Land | Compact | Alter | Say | Look | Read | Resume | Run
+    Clients | Open | Turn | Watermark | Phantom | Land | Compact | Alter | Say | Look | Read | Age | Resume | Run
 )
 Step: TypeAlias = Happening | Nemesis | LedgerStep | SqlStep | Oracle
 
@@ -270,6 +279,8 @@ RECORD, COUNTED = "record_all", "add_commit_count"
 TIMED = "passing_row"
 #: Where the first write of a run that keeps to a rate waits for its turn, to a table of the plan or of the ledger.
 TURN = "turn"
+#: Where a run has written the files of what is to go, and has yet to give them their names.
+WRITTEN = "put_aside"
 #: Where a history GC tells others which mark it has planned for a table, and where it publishes it.
 INTENDED, MARKED = "intend", "apply_mark"
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
@@ -555,7 +566,7 @@ class _Maker:
             case World.HISTORY:
                 scenes = [self._history_of_another, self._held_at_the_last_moment, self._back_while_it_goes]
                 chance.shuffle(scenes)
-                return [*scenes, self._put_back_into_another]
+                return [*scenes, self._put_back_into_another, self._under_one_name]
             case World.LEDGER:
                 paced = (AT_A_RATE, TURN)
                 return Scenes(chance, self._next, self._seed, self._run_of, self._at, self._dying, paced).all()
@@ -913,6 +924,29 @@ class _Maker:
             Alter(self._next(), Change.SHOW, table),
         ]
 
+    def _under_one_name(self) -> list[Step]:
+        """A cleanup has another under its name while it puts aside, or after it died of that. What they put aside is
+        old when it is put back, while another run sweeps; a third under that name then puts more there.
+        """
+        act = self._of({Act.DIE: 1, Act.PARK: 1})
+        written = Seam(self._next(), WRITTEN, 1, Moment.AFTER, act)
+        restore = self._job_of(
+            "sideline_restore", self._at("connector", 1, self._job_of("watermark_collection")), pick=-1
+        )
+        return [
+            self._clients(16, (0, 1)),
+            self._watermark(),
+            self._cleanup(written),
+            replace(self._cleanup(), again=True),
+            Resume(self._next(), -1),
+            Age(self._next()),
+            restore,
+            Age(self._next()),  # its folder was written to by who read it
+            self._clients(8, (0, 1)),
+            self._watermark(),
+            replace(self._cleanup(), again=True),
+        ]
+
     def _put_back_into_another(self) -> list[Step]:
         """A table comes back while what went of the one before is put back."""
         tables = (Table.A, Table.B)
@@ -1188,7 +1222,8 @@ _WORDS_OF: dict[type, Callable[[Any], str]] = {
     Read: lambda step: f"reader {step.pick} reads{', as of it too' * step.as_of}{', and heals' * step.heals}",
     Nemesis: str,
     Resume: lambda step: f"parked run {step.pick} goes on",
-    Run: lambda step: " ".join((step.job, *step.arguments)),
+    Age: lambda _: "what was put aside is old",
+    Run: lambda step: " ".join((step.job, *step.arguments)) + ", under the name of the last" * step.again,
     **WORDS_OF_ORACLES,
     **ledger_plan.WORDS,
     **sql_plan.WORDS,

@@ -44,6 +44,8 @@ class Strikes:
         #: What puts back what a nemesis broke, by its kind, and after how many more steps.
         self._broken: dict[Kind, tuple[int, Callable[[], None]]] = {}
         self._disk_full = self._folder_away = False
+        #: Whether the sideline's disk was ever full, or its folder away.
+        self.at_the_sideline = False
         #: By how many seconds the driver's clock is off.
         self._off = 0
         #: Whether a server that readers ask was killed since they were answered last: what it had was nowhere then.
@@ -64,6 +66,7 @@ class Strikes:
         self.put_back(kind)
         self.counts[f"nemesis: {kind}"] += 1
         self.shaken |= kind in _ASKED
+        self.at_the_sideline |= kind in (Kind.DISK, Kind.FOLDER)
         if kind in _AT_GATEWAY:
             self._lie(self._lab.gateway, _AT_GATEWAY[kind], nemesis.size)
         elif kind in _AT_HBASE:

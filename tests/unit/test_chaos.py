@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from lowtide.lab.workload import Model, Transaction
 from lowtide.lab.workload.model import cell_from_json
 from lowtide.lab.workload.phoenix import PHYSICAL
+from tests.chaos import actor as actors
 from tests.chaos import cutting, judge, ledger_plan, ledger_scenes, oracle_scenes, plan, sql_plan, striking
 from tests.chaos.actor import Actor
 from tests.chaos.actor import _kinds as actor_kinds
@@ -58,7 +60,7 @@ def test_all_seeds_together_have_everything() -> None:
     seams = [seam for run in runs for seam in run.seams]
     assert ({seam.act for seam in seams}, {seam.kind for seam in seams}) == (
         set(Act),
-        {*plan.KINDS, *ledger_plan.KINDS, ledger_scenes.MARK, ANY, plan.INTENDED, plan.MARKED, plan.TURN},
+        {*plan.KINDS, *ledger_plan.KINDS, ledger_scenes.MARK, ANY, plan.INTENDED, plan.MARKED, plan.TURN, plan.WRITTEN},
     )
     assert {s.event for s in steps if isinstance(s, oracle_scenes.Oracle)} == set(oracle_scenes.Event)
     assert any(isinstance(step, Run) for seam in seams for step in seam.steps)
@@ -626,6 +628,21 @@ def test_a_seam_is_at_an_effect_by_its_kind_or_its_step() -> None:
     assert found == [[1, 2], [3], [0], []]
 
 
+@pytest.mark.parametrize("seconds", [0, 60])
+def test_what_comes_too_late_for_a_write_that_waits_is_judged_by_nobody(
+    monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """It may be sent by then. What came before any other write is there, however long it took."""
+    clock = count(step=seconds)
+    monkeypatch.setattr(actors.time, "monotonic", lambda: next(clock))
+    actor = Actor(SimpleNamespace(), Run(9, "orphan_cleanup", ()), "run-1", ())  # type: ignore[arg-type]
+    monkeypatch.setattr(actor, "_hand_over", lambda _: None)
+    for kind, judged in (("connector", True), (plan.TURN, not seconds)):
+        actor.before = Seen({}, frozenset(), frozenset())
+        actor._have_taken(plan.Seam(0, kind, 1, plan.Moment.BEFORE, Act.ON))
+        assert (actor.before is not None) is judged
+
+
 def test_readers_are_excused_until_they_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """From when a server that they ask was killed on; while one is dead no answer ends that, and the gateway's death is
     none of theirs.
@@ -877,6 +894,30 @@ def test_a_run_that_does_more_than_was_approved_is_noticed() -> None:
     assert made.wrong == []
     made.held_to("x", {"healed": 1, "deleted": 3}, {"healed": 0, "deleted": 2})
     assert [line.split()[1:3] for line in made.wrong] == [["1", "healed,"], ["3", "deleted,"]]
+
+
+def test_what_was_put_aside_lately_stays() -> None:
+    """What is old may go, but where somebody puts it back; what came to it later may not."""
+    old, young, other = ("one", "a/1.parquet"), ("one", "a/2.parquet"), ("two", "a/1.parquet")
+    found = Judge()
+    found.aside("here", {old, other}, [])
+    found.is_old()
+    found.aside("here", {old, young, other}, [])
+    found.aside("here", {old, young}, [])
+    assert found.wrong == []
+    found.aside("here", {young}, ["one"])
+    assert found.wrong == ["here: a/1.parquet of one went, and somebody puts it back (7)"]
+    found.aside("here", set(), [])
+    assert found.wrong[1:] == ["here: a/2.parquet of one went, and was put aside lately (7)"]
+
+
+def test_a_run_that_says_that_it_cannot_put_aside_is_noticed() -> None:
+    """Where it can."""
+    found = Judge()
+    found.could_put_aside("here", "table a is paused\nand more")
+    assert found.wrong == []
+    found.could_put_aside("here", "the sideline x cannot be written, so nothing goes")
+    assert found.wrong == ["here: the sideline x cannot be written, so nothing goes, and it can (7)"]
 
 
 # -- what a reader is shown
