@@ -52,7 +52,7 @@ class Actor(threading.Thread):
     approved: Actor | None = None
     #: Whether the oracle was made anew since it began.
     anew_since: bool = False
-    #: The run whose sideline it puts back, from its first write on.
+    #: The run whose sideline it puts back, from when it is about to write first.
     puts_back: str = ""
     #: Tables that hid cells when it began.
     hidden_then: frozenset[str] = frozenset()
@@ -125,7 +125,7 @@ class Actor(threading.Thread):
             if moment is deadman.Moment.FAILED:  # the run goes on with its error, and no step comes first
                 return None
         else:
-            self._met.update(_kinds(effect))
+            self._meets(effect)
         for seam in self._seams(effect, moment):
             self.reached.add(seam.number)
             self.director.note(f"{self.run_id} {moment} {effect.seam} {effect.name} of {effect.step}: it {seam.act}")
@@ -140,6 +140,11 @@ class Actor(threading.Thread):
             self._begins(effect)
         return None
 
+    def _meets(self, effect: Effect) -> None:
+        self._met.update(_kinds(effect))
+        if effect.seam == "connector" and self.step.job == "sideline_restore":
+            self.puts_back = self.arguments[self.arguments.index("--restore") + 1]
+
     def _have_taken(self, seam: Seam) -> None:
         began = time.monotonic()
         self._hand_over(seam.steps)
@@ -150,8 +155,6 @@ class Actor(threading.Thread):
         self.director.strikes.begins(effect)
         if effect.seam == "connector":
             self.before = self.director.seen()
-            if self.step.job == "sideline_restore":
-                self.puts_back = self.arguments[self.arguments.index("--restore") + 1]
 
     def _seams(self, effect: Effect, moment: deadman.Moment) -> list[Seam]:
         here = Moment.AFTER if moment is deadman.Moment.AFTER else Moment.BEFORE
