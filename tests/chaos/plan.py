@@ -314,8 +314,8 @@ class World(StrEnum):
     """Plans of the others have one now and then; here its scenes are most of what happens."""
 
 
-#: By the seed's remainder, from seed 1 on.
-WORLDS = (World.COMPACTOR, World.TORN, World.LEDGER, World.HISTORY, World.BACK, World.SWEPT, World.ORACLE, World.LATE)
+#: By the seed's remainder. From seed 1 on the longest plan comes last: whoever has little time has begun all.
+WORLDS = (World.HISTORY, World.TORN, World.COMPACTOR, World.BACK, World.LEDGER, World.LATE, World.ORACLE, World.SWEPT)
 #: Rows of a table are so many.
 ROWS = 8
 
