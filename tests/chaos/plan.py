@@ -301,12 +301,10 @@ class World(StrEnum):
     TORN = "torn transactions"
     """Some have a sibling's shadow cell as the only proof, and that is where it is hard to see. No table loses any."""
     BACK = "tables that come back"
-    """And the journal has what they need, or somebody has emptied it."""
     LATE = "entries that land late"
-    """Or are nowhere: the journal takes none."""
     COMPACTOR = "Omid's own compactor"
     SWEPT = "a journal that lets go of what is old"
-    """At once, where no HBase snapshot is there; a backup's cells come back after that."""
+    """At once, where no HBase snapshot is there; a backup's cells come back after that. Or somebody empties it."""
     HISTORY = "history that goes"
     ORACLE = "an oracle that is made anew"
     """Its numbers come a second time. Or its commit table comes back, or another oracle's tables are beside it."""
@@ -554,13 +552,13 @@ class _Maker:
                 return [self._late, *(partial(self._unseen, change) for change in (*unseen, Change.RENAME))]
             case World.BACK:
                 # No collection is to have told the bound before the first.
-                scenes = [self._as_it_was, self._back_at_the_last_moment, self._replayed, self._lost]
+                scenes = [self._as_it_was, self._back_at_the_last_moment, self._replayed]
                 chance.shuffle(scenes)
                 return [self._under_a_new_name, *scenes]
             case World.COMPACTOR:
                 return [self._healed_before_a_compaction, self._refused, self._hidden]
             case World.SWEPT:
-                scenes = [self._waiting_for_the_journal, self._kept_for_a_snapshot, self._let_go_of]
+                scenes = [self._waiting_for_the_journal, self._kept_for_a_snapshot, self._let_go_of, self._lost]
                 chance.shuffle(scenes)
                 return scenes
             case World.HISTORY:
@@ -858,9 +856,7 @@ class _Maker:
         ]
 
     def _lost(self) -> list[Step]:
-        """A table comes back, and somebody empties the journal, before a cleanup or when it is at work; nothing is left
-        of the commit entries either.
-        """
+        """A table comes back, and somebody empties the journal, before a cleanup or when it is at work."""
         table = self._chance.choice((Table.A, Table.B))
         lose = Alter(self._next(), Change.LOSE, table)
         at_work = self._chance.random() < 0.5
@@ -869,13 +865,13 @@ class _Maker:
             self._clients(14, (4,)),
             Alter(self._next(), Change.SNAPSHOT, table),
             *self._pruned(),
-            Compact(self._next()),
             *([] if at_work else [lose]),
             Alter(self._next(), Change.RESTORE, table),
             self._cleanup(*([self._at("read", self._chance.randint(2, 12), lose)] if at_work else [])),
             Say(self._next(), Word.ACCEPT, table),
             self._cleanup(),
             Say(self._next(), Word.DECIDE, Table.A),
+            Alter(self._next(), Change.UNSNAP, table),
         ]
 
     def _old(self) -> list[Step]:
