@@ -15,7 +15,7 @@ from lowtide_spark.cleaning import acting, recording, suspects
 from lowtide_spark.frames.store import Store
 from lowtide_spark.history import mark, removal
 from lowtide_spark.run.context import Run
-from lowtide_spark.undo import putting_back
+from lowtide_spark.undo import as_committed, putting_back
 from scene import Scene
 
 from lowtide.lab.workload import OmidClient
@@ -290,6 +290,65 @@ def test_nothing_is_put_into_a_commit_table_that_came_back(
     assert f"{commits} was restored, made anew, or disabled and enabled" in outcome.problems
     again = job(*command)
     assert (again.code, start in omid.commit_table()) == (0, True), again.problems
+
+
+def test_nothing_is_healed_by_a_commit_table_that_came_back(
+    job: Job, omid: OmidClient, scene: Scene, state: StateStore, connector: Store, monkeypatch: Any
+) -> None:
+    """A cleanup that stood still before it writes to a table, while an oracle was made anew: a cell may be another
+    transaction's of the same number by now. Run again, it heals.
+    """
+    commits, table = connector.config.omid.commit_table, scene.table()
+    start, commit = scene.crashed_after_commit(table)
+    omid.advance_watermark()
+    write = Store.write
+    done: list[str] = []
+
+    def after_an_oracle_was_made_anew(self: Store, mutations: Any, name: str, **named: Any) -> Any:
+        if name == table and not done:
+            omid.disable(commits)
+            omid.enable(commits)
+            done.append(name)
+        return write(self, mutations, name, **named)
+
+    monkeypatch.setattr(Store, "write", after_an_oracle_was_made_anew)
+    outcome = job("orphan_cleanup", "--table", table, "--execute")
+    monkeypatch.undo()
+    state.settle_commit_table(connector.life(commits).stated)
+    assert scene.healed(table, start) is None, "it is another transaction's cell by now"
+    assert (outcome.code, done) == (1, [table]), outcome.problems
+    assert f"{commits} was restored, made anew, or disabled and enabled" in outcome.problems
+    again = job("orphan_cleanup", "--table", table, "--execute")
+    assert (again.code, scene.healed(table, start)) == (0, commit), again.problems
+
+
+def test_no_restore_decides_of_what_a_commit_table_had_that_came_back(
+    job: Job, omid: OmidClient, scene: Scene, state: StateStore, connector: Store, monkeypatch: Any
+) -> None:
+    """It searches all tables and sidelines before it decides, which takes its time: an oracle may be made anew
+    meanwhile. Run again, it does what it was asked for.
+    """
+    commits, table = connector.config.omid.commit_table, scene.table()
+    start, commit = scene.orphan(table), omid.begin()
+    omid.advance_watermark()
+    removed = job("orphan_cleanup", "--table", table, "--execute")
+    assert (removed.code, removed.totals["deleted"]) == (0, 1), removed.problems
+    search = as_committed._check_sidelines
+
+    def while_an_oracle_is_made_anew(*arguments: Any) -> None:
+        search(*arguments)
+        omid.disable(commits)
+        omid.enable(commits)
+
+    command = ("sideline_restore", "--restore", removed.summary["run"], "--as-committed", f"{start}={commit}")
+    monkeypatch.setattr(as_committed, "_check_sidelines", while_an_oracle_is_made_anew)
+    outcome = job(*command, "--execute")
+    monkeypatch.undo()
+    state.settle_commit_table(connector.life(commits).stated)
+    assert omid.commit_table()[start].invalid, "it is another transaction's by now"
+    assert (outcome.code, scene.data(table)) == (1, {}), outcome.problems
+    again = job(*command, "--execute")
+    assert (again.code, start in omid.commit_table(), scene.healed(table, start)) == (0, False, commit), again.problems
 
 
 @pytest.mark.parametrize("moment", ["it is read", "its cells are deleted", "it is looked at last", "it is recorded"])

@@ -66,7 +66,10 @@ def _act(run: Run, work: CleanupWork) -> None:
     counts = work.report.counts
     counts.healed = counts.deleted = 0
     work.begun = True
-    holding: list[Claim | Life] = [*turn.epochs(run, [work]), Life(work.table, work.state.incarnation.stated)]
+    # In the life of the commit table that was read, too: in another, as after an oracle was made anew, a number may be
+    # that of a new transaction, which has written to the same cell.
+    lives = [Life(work.table, work.state.incarnation.stated), run.commit_table_life]
+    holding: list[Claim | Life] = [*turn.epochs(run, [work]), *lives]
     # What proved a commit here must outlive what is done for it, and what is recorded; where the log is not synced so
     # must a delete marker, of which nobody sees that it lies over a cell. Here it is what came since it was read.
     if counts.cells_read or run.config.table(work.table).accept_durability:

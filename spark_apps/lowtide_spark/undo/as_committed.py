@@ -58,7 +58,7 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
         UsageError, StoreError: one cannot have committed then
             (:meth:`lowtide.journal.decisions.Decisions.check_overruled`), or has no cell here; or not all is seen from
             here that runs removed, and it may have cells among that.
-        WatermarkError: the oracle was made anew.
+        WatermarkError, StoreError: the oracle was made anew, or the commit table came back, before or meanwhile.
     """
     if not wanted:
         return cells.withColumn("decided", F.lit(False))
@@ -82,6 +82,7 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
         _check_shadow_cells(run, decisions, held)
     _check_sidelines(run, wanted)
     if run.summary.execute:
+        run.check_low_watermark_again()  # since then every table was searched, and every sideline
         run.store.check_consent(run.config.omid.commit_table, run.config.state.journal_table)
         _decide(run, wanted, decisions)
     decides = F.col("commit_ts").isNull() & F.col("decided_ts").isNotNull()
@@ -146,7 +147,8 @@ def _decide(run: Run, wanted: Mapping[int, int], decisions: DataFrame) -> None:
     state.create()
     run.has_journal()
     omid = run.config.omid
-    for w in run.store.write(unmark_rows(decisions, omid.commit_family), omid.commit_table):
+    unmarked = unmark_rows(decisions, omid.commit_family)
+    for w in run.store.write(unmarked, omid.commit_table, holding=[run.commit_table_life]):
         if w.failed:  # a mark beside a shadow cell is named by `lowtide verify`; a cleanup takes it off when it heals
             run.summary.problems.append(f"{w.failed} marks could not be removed: {w.failure}; run the restore again")
 
