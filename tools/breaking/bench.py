@@ -45,7 +45,7 @@ class Bench:
         """
         self._folder = folder
         self._first = first
-        self._told = dict(told or {})
+        self.told = dict(told or {})
         #: The verifier looks before and after each job: that takes its time.
         self._judge, self._seconds = judge, seconds or _SECONDS * (4 if judge else 1)
         self._copy = folder / "lowtide"
@@ -200,7 +200,7 @@ class Bench:
     @contextmanager
     def _environment(self, place: str, warm_driver: bool) -> Iterator[dict[str, str]]:
         """What tests of a folder must be told; the store is clean when they begin and when they are over."""
-        environment = {"TMPDIR": os.environ.get("TMPDIR", "/tmp"), **self._told}
+        environment = {"TMPDIR": os.environ.get("TMPDIR", "/tmp"), **self.told}
         if place in ("store", "spark") and warm_driver:
             environment |= self._driver.environment
         if place != "store":

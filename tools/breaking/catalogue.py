@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tests.chaos.plan import WORLDS, World
+
 CONNECTOR_TESTS = "connector/src/test/"
-#: Names how many seeds chaos takes from 1 on, where it is not the commit that gives one.
+#: Names the seeds that chaos takes, in their order, where it is not the commit that gives one.
 CHAOS_SEEDS = "LOWTIDE_CHAOS_SEEDS"
 #: After how many seconds no seed of them begins any more.
 CHAOS_SECONDS = "LOWTIDE_CHAOS_SECONDS"
@@ -21,6 +23,8 @@ CHAOS_SECONDS = "LOWTIDE_CHAOS_SECONDS"
 CHAOS_TAKEN = "LOWTIDE_CHAOS_TAKEN"
 #: Names a file; once it is there the seeds are broken off: another store has noticed.
 CHAOS_OVER = "LOWTIDE_CHAOS_OVER"
+#: What is in the names of the files that a world is about, where it is about no others.
+_ABOUT = {World.LEDGER: ("ledger",), World.HISTORY: ("history", "undo", "sideline")}
 #: What tells people of a ledger, and other programs, begins with one of these.
 _TELLING = ("lowtide/cli/", "lowtide/config.py", "lowtide/health/", "plugins/")
 
@@ -100,6 +104,20 @@ def by_chaos_in_memory(mutation: Mutation) -> Mutation | None:
         return None
     test = "tests/unit/test_chaos_ledger.py::test_hundreds_of_plans_in_memory"
     return replace(mutation, tests=(test,), fails="assert judge.wrong == []")
+
+
+def seeds_for(mutation: Mutation, count: int) -> list[int]:
+    """The seeds from 1 on, so many, those of the world first that is about what the mutation breaks. The longest plans
+    are about a part of Lowtide each, and come last for whatever is broken elsewhere.
+    """
+
+    def place(seed: int) -> int:
+        words = _ABOUT.get(WORLDS[seed % len(WORLDS)])
+        if words is None:
+            return 1
+        return 0 if any(word in mutation.file for word in words) else 2
+
+    return sorted(range(1, count + 1), key=place)
 
 
 def drawn(mutations: Mapping[str, Mutation], of: int, number: int) -> dict[str, Mutation]:

@@ -16,6 +16,7 @@ from breaking.catalogue import (
     Mutation,
     by_chaos,
     by_chaos_in_memory,
+    seeds_for,
 )
 from breaking.verdict import ELSEWHERE, NOTICED, Verdict
 
@@ -30,7 +31,8 @@ class Lanes:
 
     def __init__(self, folder: Path, count: int, *, seeds: int, seconds: int) -> None:
         self._over, self._taken = folder / "over", folder / "taken"
-        told = {CHAOS_SEEDS: str(seeds), CHAOS_OVER: str(self._over), CHAOS_TAKEN: str(self._taken)}
+        self._seeds = seeds
+        told = {CHAOS_OVER: str(self._over), CHAOS_TAKEN: str(self._taken)}
         told |= {CHAOS_SECONDS: str(seconds)} if seconds else {}
         within = seconds + _LONGEST_PLAN if seconds else None
         self.benches: Sequence[Bench] = [
@@ -39,7 +41,7 @@ class Lanes:
 
     def tried(self, mutation: Mutation) -> Verdict:
         """What plans that need no store notice, and if they do not, those that need one."""
-        self._begin()
+        self._begin(seeds_for(mutation, self._seeds))
         quick = by_chaos_in_memory(mutation)
         if quick and (verdict := self.benches[0].tried(quick)).word == NOTICED:
             return verdict
@@ -57,7 +59,7 @@ class Lanes:
 
     def unbroken(self, tests: list[str]) -> dict[str, str]:
         """Those that do not pass on the code as it is. What one bench leaves out another has taken."""
-        self._begin()
+        self._begin(range(1, self._seeds + 1))
         with ThreadPoolExecutor(len(self.benches)) as pool:
             found = list(pool.map(lambda bench: bench.unbroken(tests), self.benches))
         everywhere = set.intersection(*map(set, found))
@@ -68,8 +70,10 @@ class Lanes:
             if test in everywhere or (test not in tests and why != LEFT_OUT)
         }
 
-    def _begin(self) -> None:
-        """No seed is taken, and nothing is noticed."""
+    def _begin(self, seeds: Sequence[int]) -> None:
+        """None of these seeds is taken, and nothing is noticed."""
+        for bench in self.benches:
+            bench.told[CHAOS_SEEDS] = ",".join(map(str, seeds))
         self._over.unlink(missing_ok=True)
         shutil.rmtree(self._taken, ignore_errors=True)
         self._taken.mkdir()
