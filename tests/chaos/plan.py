@@ -594,7 +594,7 @@ class _Maker:
             emptied=lambda: [Alter(self._next(), Change.TRUNCATE, table) for table in tables],
             run=self._job_of,
             at=self._at,
-            parked=lambda kind, nth: Seam(self._next(), kind, nth, Moment.BEFORE, Act.PARK),
+            parked=self._parking,
             resumed=lambda: Resume(self._next(), -1),
             decided=lambda: Say(self._next(), Word.DECIDE, Table.A),
             same_oracle=lambda: Say(self._next(), Word.RESET, Table.A),
@@ -615,6 +615,9 @@ class _Maker:
 
     def _at(self, kind: str, nth: int, *steps: Step) -> Seam:
         return Seam(self._next(), kind, nth, Moment.BEFORE, Act.ON, steps)
+
+    def _parking(self, kind: str, nth: int) -> Seam:
+        return Seam(self._next(), kind, nth, Moment.BEFORE, Act.PARK)
 
     def _in_turn(self, *steps: Step) -> Seam:
         """While the first write of a run that keeps to a rate waits for its turn."""
@@ -666,7 +669,7 @@ class _Maker:
             Alter(self._next(), Change.MAKE, Table.C),
             self._clients(6),
             self._watermark(),
-            Run(self._next(), "orphan_cleanup", ("--table", Table.C, "--execute")),
+            self._run_of("orphan_cleanup", "--table", Table.C, "--execute"),
             Alter(self._next(), Change.DROP, Table.C),
             *self._snapshots(),
             self._cleanup(),
@@ -735,7 +738,7 @@ class _Maker:
     def _overtaken(self) -> list[Step]:
         """A cleanup stands still before it writes; another takes its tables over, and dies; the first goes on."""
         ends, nth = self._of({((0, 1, 4), 1): 2, ((4, 5), 1): 2, ((0, 1, 4), 2): 1})
-        parked = Seam(self._next(), "connector", nth, Moment.BEFORE, Act.PARK)
+        parked = self._parking("connector", nth)
         dies = Seam(self._next(), "connector", 1, Moment.BEFORE, Act.DIE)
         return [
             self._clients(16, ends),

@@ -223,6 +223,22 @@ def test_a_cleanup_deletes_nothing_of_what_came_back(
     assert (omid.read(table, commit + 1), start in omid.commit_table()) == (whole, False)
 
 
+def _oracle_made_anew_before(monkeypatch: Any, omid: OmidClient, table: str, commits: str) -> list[str]:
+    """An oracle is made anew, as its commit table shows it, before the first write to *table*: that, once it was."""
+    write = Store.write
+    done: list[str] = []
+
+    def written(self: Store, mutations: Any, name: str, **named: Any) -> Any:
+        if name == table and not done:
+            omid.disable(commits)
+            omid.enable(commits)
+            done.append(name)
+        return write(self, mutations, name, **named)
+
+    monkeypatch.setattr(Store, "write", written)
+    return done
+
+
 def test_a_pruning_takes_nothing_of_a_commit_table_that_came_back(
     job: Job, omid: OmidClient, scene: Scene, state: StateStore, connector: Store, recorded: Any, monkeypatch: Any
 ) -> None:
@@ -233,17 +249,7 @@ def test_a_pruning_takes_nothing_of_a_commit_table_that_came_back(
     start = omid.begin()
     omid.add_commit_entry(start, omid.begin())
     recorded(scene.table())
-    write = Store.write
-    done: list[str] = []
-
-    def after_an_oracle_was_made_anew(self: Store, mutations: Any, name: str, **named: Any) -> Any:
-        if name == commits and not done:
-            omid.disable(commits)
-            omid.enable(commits)
-            done.append(name)
-        return write(self, mutations, name, **named)
-
-    monkeypatch.setattr(Store, "write", after_an_oracle_was_made_anew)
+    done = _oracle_made_anew_before(monkeypatch, omid, commits, commits)
     outcome = job("commit_table_pruning", "--grace", "0s", "--execute")
     monkeypatch.undo()
     state.settle_commit_table(connector.life(commits).stated)
@@ -271,17 +277,7 @@ def test_nothing_is_put_into_a_commit_table_that_came_back(
             assert job(*command, "--execute").code == 0
     since = f"{state.server_time() - timedelta(minutes=5):%Y-%m-%dT%H:%M:%S+00:00}"
     command = (name, *(("--table", table) if name == "orphan_cleanup" else ("--from", since)), "--execute")
-    write = Store.write
-    done: list[str] = []
-
-    def after_an_oracle_was_made_anew(self: Store, mutations: Any, name: str, **named: Any) -> Any:
-        if name == commits and not done:
-            omid.disable(commits)
-            omid.enable(commits)
-            done.append(name)
-        return write(self, mutations, name, **named)
-
-    monkeypatch.setattr(Store, "write", after_an_oracle_was_made_anew)
+    done = _oracle_made_anew_before(monkeypatch, omid, commits, commits)
     outcome = job(*command)
     monkeypatch.undo()
     state.settle_commit_table(connector.life(commits).stated)
@@ -301,17 +297,7 @@ def test_nothing_is_healed_by_a_commit_table_that_came_back(
     commits, table = connector.config.omid.commit_table, scene.table()
     start, commit = scene.crashed_after_commit(table)
     omid.advance_watermark()
-    write = Store.write
-    done: list[str] = []
-
-    def after_an_oracle_was_made_anew(self: Store, mutations: Any, name: str, **named: Any) -> Any:
-        if name == table and not done:
-            omid.disable(commits)
-            omid.enable(commits)
-            done.append(name)
-        return write(self, mutations, name, **named)
-
-    monkeypatch.setattr(Store, "write", after_an_oracle_was_made_anew)
+    done = _oracle_made_anew_before(monkeypatch, omid, table, commits)
     outcome = job("orphan_cleanup", "--table", table, "--execute")
     monkeypatch.undo()
     state.settle_commit_table(connector.life(commits).stated)
