@@ -50,7 +50,7 @@ def test_a_seed_is_one_plan() -> None:
 
 def test_all_seeds_together_have_everything() -> None:
     """Every kind of step, change and word, every job, each way for a run to end at a seam, and runs within runs."""
-    made = [plan.made(seed, nemeses=SERVERS, phoenix=seed % 7 == 0) for seed in range(90)]
+    made = [plan.made(seed, nemeses=SERVERS, phoenix=seed % 7 == 0) for seed in range(120)]
     steps = [step for one in made for step in one.every()]
     assert {type(step) for step in steps} == set(plan.Step.__args__)
     assert {s.change for s in steps if isinstance(s, plan.Alter)} == set(plan.Change)

@@ -37,17 +37,16 @@ class Bench:
         *,
         judge: bool = False,
         first: bool = False,
-        seconds: float | None = None,
         told: Mapping[str, str] | None = None,
     ) -> None:
-        """*first*: of several tests the first that fails says enough. *seconds*: how long those of one mutation may
-        take. *told*: what their environment tells them.
-        """
+        """*first*: of several tests the first that fails says enough. *told*: what their environment tells them."""
         self._folder = folder
         self._first = first
         self.told = dict(told or {})
-        #: The verifier looks before and after each job: that takes its time.
-        self._judge, self._seconds = judge, seconds or _SECONDS * (4 if judge else 1)
+        self._judge = judge
+        #: How long the tests of one mutation may take. The verifier looks before and after each job: that takes its
+        #: time.
+        self.seconds: float = _SECONDS * (4 if judge else 1)
         self._copy = folder / "lowtide"
         shutil.copytree(ROOT, self._copy, ignore=_NOT_COPIED, symlinks=True)
         built = ROOT / "connector/target"
@@ -94,7 +93,7 @@ class Bench:
 
     def unbroken(self, tests: list[str]) -> dict[str, str]:
         """Run tests, all of one folder, on the code as it is: those that do not pass, each with the reason."""
-        outcome = self._run(tuple(tests), self._seconds * len(tests))
+        outcome = self._run(tuple(tests), self.seconds * len(tests))
         passed = {name for n in outcome.noted if n["phase"] == "passed" for name in _names(n["test"])}
         failed = {n["test"]: f"{n['kind']}: {n['text']}" for n in outcome.failures}
         skipped = {n["test"]: LEFT_OUT for n in outcome.noted if n["phase"] == "skipped"}
@@ -106,7 +105,7 @@ class Bench:
         """What the verifier says of jobs of the code as it is: tests that play Omid's part by halves leave what it
         rightly names.
         """
-        return self._run(tests, self._seconds * len(tests)).judged
+        return self._run(tests, self.seconds * len(tests)).judged
 
     def tried(self, mutation: Mutation) -> Verdict:
         """Break the code, run the mutation's tests, have the code whole again.
@@ -156,7 +155,7 @@ class Bench:
                 self._cool()
 
     def _verdict(self, mutation: Mutation, *, warm_driver: bool = True) -> Verdict:
-        outcome = self._run(mutation.tests, self._seconds, warm_driver=warm_driver)
+        outcome = self._run(mutation.tests, self.seconds, warm_driver=warm_driver)
         verdict = Verdict.of(outcome, mutation.fails)
         verdict.judged = outcome.judged
         return verdict
