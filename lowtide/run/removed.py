@@ -28,6 +28,8 @@ class Removed:
     tries: Counter[str] = field(default_factory=Counter)
     #: The highest that it had read: it removed nothing of a transaction above it.
     low_watermark: int = 0
+    #: When it began last, ms.
+    started: int = 0
     #: By table, the machines that it ran on, each with the folder that it put cells of that table into; "": not known.
     places: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
@@ -55,6 +57,7 @@ def removed(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Removed]:
             one.cells[name] += table["counts"]["deleted"]
             one.tries[name] += 1
             one.low_watermark = max(one.low_watermark, summary["low_watermark"])
+            one.started = max(one.started, int(summary["started"]))
             place = summary.get("by", {}).get("host", ""), _folder(table)
             if place not in (places := one.places.setdefault(name, [])):
                 places.append(place)

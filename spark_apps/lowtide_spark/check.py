@@ -15,6 +15,7 @@ import json
 import secrets
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -33,7 +34,7 @@ from lowtide.config import Config, load
 from lowtide.errors import GatewayError, LowtideError, StoreError
 from lowtide.journal import life
 from lowtide.run import rate
-from lowtide.store.gateway import allotted, low_watermark, table_state
+from lowtide.store.gateway import allotted, failures, low_watermark, table_state
 from lowtide.store.permissions import judged
 from lowtide.store.rows import FAMILY
 from lowtide.store.state import StateStore, opened
@@ -231,7 +232,8 @@ class Driver:
         self.config.state.check_sideline(self.spark.sparkContext.master or "")
         try:
             if not owner.check(self):
-                owner.check_remembered(self)
+                with suppress(*failures()):  # told at HBase's own hop; what a folder takes needs no HBase
+                    owner.check_remembered(self)
         except GatewayError as error:  # told at its own hop
             raise NotCheckedError(f"HBase has to tell which store it is of, and does not: {error.fact}") from error
         parts = max(2, self._tasks)

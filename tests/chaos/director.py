@@ -591,7 +591,8 @@ class Director:
         if self._bank:
             self._of_the_ledger(actor, where)
         if actor.life.killed:
-            self._written(actor, f"{where}, which died")
+            # What it did in part before is its own, not of whoever acts next.
+            self._judged(actor, f"{where}, which died", records=True)
             self.counts["deaths"] += 1
             return f"died after {len(actor.life.effects)} effects, {actor.life.applied or 'whole'}"
         assert actor.outcome is not None

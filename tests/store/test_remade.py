@@ -308,11 +308,13 @@ def test_nothing_is_healed_by_a_commit_table_that_came_back(
     assert (again.code, scene.healed(table, start)) == (0, commit), again.problems
 
 
+@pytest.mark.parametrize("said", [False, True], ids=["nobody-spoke", "said-to-be-whole"])
 def test_no_restore_decides_of_what_a_commit_table_had_that_came_back(
-    job: Job, omid: OmidClient, scene: Scene, state: StateStore, connector: Store, monkeypatch: Any
+    job: Job, omid: OmidClient, scene: Scene, state: StateStore, connector: Store, monkeypatch: Any, said: bool
 ) -> None:
     """It searches all tables and sidelines before it decides, which takes its time: an oracle may be made anew
-    meanwhile. Run again, it does what it was asked for.
+    meanwhile. What somebody says of the commit table then is said of it as it is, not as the run read it. Run again, it
+    does what it was asked for.
     """
     commits, table = connector.config.omid.commit_table, scene.table()
     start, commit = scene.orphan(table), omid.begin()
@@ -325,6 +327,8 @@ def test_no_restore_decides_of_what_a_commit_table_had_that_came_back(
         search(*arguments)
         omid.disable(commits)
         omid.enable(commits)
+        if said:
+            state.settle_commit_table(connector.life(commits).stated)
 
     command = ("sideline_restore", "--restore", removed.summary["run"], "--as-committed", f"{start}={commit}")
     monkeypatch.setattr(as_committed, "_check_sidelines", while_an_oracle_is_made_anew)

@@ -1000,6 +1000,32 @@ def test_the_journal_of_before_the_oracle_was_made_anew_decides_nothing(
     assert not scene.has(table, aborted, row=b"aborted")
 
 
+def test_what_was_taken_for_aborted_before_the_oracle_was_made_anew_does_not_come_back_as_it_was(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore
+) -> None:
+    """Another transaction has had its number since, and its entry is there: readers would be shown the cell by that. As
+    committed it comes back.
+    """
+    table = scene.table()
+    start, kept = scene.orphan(table), scene.committed(table, row=b"other")
+    omid.advance_watermark()
+    removed = job("orphan_cleanup", "--table", table, "--execute")
+    assert (removed.code, removed.totals["deleted"]) == (0, 1), removed.problems
+    state.reset()
+    restore = ("sideline_restore", "--restore", removed.summary["run"])
+    before = omid.raw(table)
+    for acting in (("--execute",), ()):
+        outcome = job(*restore, *acting)
+        assert omid.raw(table) == before, "an orphan of before stands under a number of now"
+        assert outcome.code == 1
+        assert "1 cells are not put back: they were taken for aborted before the oracle" in outcome.problems
+    assert omid.read(table, omid.begin()).keys() == {(b"other", b"a", b"q")}, kept
+    commit = omid.begin()
+    omid.advance_watermark()
+    again = job(*restore, "--as-committed", f"{start}={commit}", "--execute")
+    assert (again.code, scene.healed(table, start)) == (0, commit), again.problems
+
+
 def test_the_journal_stays_a_proof_where_only_the_commit_table_came_back(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, connector: Store, configure: Callable[..., Path]
 ) -> None:

@@ -43,7 +43,8 @@ def make_shared_folders(connector: Store) -> None:
         folder = folder / name
         folder.mkdir()
         folder.chmod(0o1000 | stat.S_IMODE(sideline.stat().st_mode))
-    run: Any = SimpleNamespace(store=connector, config=connector.config)
+    request = SimpleNamespace(now=datetime.now(UTC))
+    run: Any = SimpleNamespace(store=connector, config=connector.config, request=request)
     owner.claim(run)
 
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from suite import __main__ as suite
 from suite.cpu import MARK, Meter
 from suite.phases import LANES, LEAST_SPARK, LONGEST_FIRST, PHASES
 from suite.results import Case, closing, read_cases
@@ -44,6 +45,14 @@ def test_results_are_read_from_junit(cases: list[Case]) -> None:
     assert [c.seconds for c in cases] == [1001.5, 2, 2, 0, 0]
     assert [c.name for c in cases if c.left_out] == ["test_page"]
     assert {c.phase for c in cases} == {"store"}
+
+
+def test_too_small_a_disk_is_named_before_a_test_begins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With how much there is, how much is needed, and what to do; a disk with room is no matter."""
+    suite.check_room(tmp_path)
+    monkeypatch.setattr(suite, "_NEEDS", 2**60)
+    with pytest.raises(SystemExit, match=rf"make test: {tmp_path} has [\d.]+ GiB free, and the tests need 10737"):
+        suite.check_room(tmp_path)
 
 
 def test_the_last_line_counts_every_test(cases: list[Case]) -> None:
@@ -111,11 +120,13 @@ def test_every_file_of_tests_is_in_a_phase() -> None:
         assert parts.count(name) + parts.count(folder) == (not own), name
 
 
-def test_processor_seconds_are_counted_by_phase_in_programs_that_left_their_parent() -> None:
-    """A server that a test started belongs to the phase of the test, also when the one who started it is gone."""
+def test_processor_seconds_are_counted_by_phase_in_programs_that_left_their_parent(tmp_path: Path) -> None:
+    """A server that a test started belongs to the phase of the test, also when the one who started it is gone. The
+    disk is looked at too.
+    """
     busy = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\ntime.sleep(60)"
     start = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', sys.argv[1]], stdout=-3).pid)"
-    with Meter() as meter:
+    with Meter(tmp_path) as meter:
         pids = [
             int(
                 subprocess.check_output(
@@ -135,3 +146,4 @@ def test_processor_seconds_are_counted_by_phase_in_programs_that_left_their_pare
                 os.kill(pid, 9)
     assert 0.5 <= meter.seconds["one"] < 1.5
     assert 0.2 <= meter.seconds["two"] < 1
+    assert 0 < meter.least_free <= meter.free

@@ -39,7 +39,7 @@ class Bench:
         first: bool = False,
         told: Mapping[str, str] | None = None,
     ) -> None:
-        """*first*: of several tests the first that fails says enough. *told*: what their environment tells them."""
+        """*first*: of a mutation's tests the first that fails says enough. *told*: what their environment says."""
         self._folder = folder
         self._first = first
         self.told = dict(told or {})
@@ -93,7 +93,7 @@ class Bench:
 
     def unbroken(self, tests: list[str]) -> dict[str, str]:
         """Run tests, all of one folder, on the code as it is: those that do not pass, each with the reason."""
-        outcome = self._run(tuple(tests), self.seconds * len(tests))
+        outcome = self._run(tuple(tests), self.seconds * len(tests), all_of_them=True)
         passed = {name for n in outcome.noted if n["phase"] == "passed" for name in _names(n["test"])}
         failed = {n["test"]: f"{n['kind']}: {n['text']}" for n in outcome.failures}
         skipped = {n["test"]: LEFT_OUT for n in outcome.noted if n["phase"] == "skipped"}
@@ -160,15 +160,18 @@ class Bench:
         verdict.judged = outcome.judged
         return verdict
 
-    def _run(self, tests: tuple[str, ...], seconds: float, *, warm_driver: bool = True) -> Outcome:
+    def _run(
+        self, tests: tuple[str, ...], seconds: float, *, warm_driver: bool = True, all_of_them: bool = False
+    ) -> Outcome:
         [place] = {folder(test) for test in tests}
         if place == "connector":
             return Outcome(*self._connector.test(tests, seconds))
+        first = ["-x"] if self._first and not all_of_them else []
         noted, output = self._folder / "noted", self._folder / "output"
         noted.unlink(missing_ok=True)
         with self._environment(place, warm_driver) as environment:
             request = {
-                "arguments": ["-q", "-p", "no:cacheprovider", *self._plugins, "--tb=short", *tests],
+                "arguments": ["-q", "-p", "no:cacheprovider", *self._plugins, *first, "--tb=short", *tests],
                 "environment": {**environment, FILE: str(noted)},
                 "paths": [str(self._copy / name) for name in ("", "spark_apps", "plugins", "tools")],
                 "folder": str(self._copy),
@@ -184,7 +187,7 @@ class Bench:
     @property
     def _plugins(self) -> list[str]:
         judged = ["-p", "breaking.judged"] if self._judge else []
-        return ["-p", "breaking.noted", *judged, *(["-x"] if self._first else [])]
+        return ["-p", "breaking.noted", *judged]
 
     def _asked(self, request: dict[str, Any]) -> int | None:
         if self._over:

@@ -27,6 +27,9 @@ from tests import seeds, warm
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / ".lowtide" / "suite"
+_GIB = 1024**3
+#: What all phases together put on the disk at a time, with the room that each of their stores asks for.
+_NEEDS = 4 * _GIB
 
 
 def main() -> int:
@@ -43,8 +46,9 @@ def main() -> int:
     print(f"LOWTIDE_SEED={seeds.RUN} brings back all that is drawn by chance in this run", flush=True)
     began = time.monotonic()
     os.environ[MARK] = "driver"  # what belongs to no phase: the driver that phases share
+    check_room(Path(tempfile.gettempdir()))
     temp = Path(tempfile.mkdtemp(prefix="lowtide-tests-"))
-    with Meter() as meter, warm_driver(arguments.only, temp) as environment:
+    with Meter(temp) as meter, warm_driver(arguments.only, temp) as environment:
         done = Runner(ROOT, OUT, temp, arguments.jobs, environment, whole=arguments.whole).run(lanes)
     cases = [case for one in done for case in one.cases]
     for one in done:
@@ -55,7 +59,8 @@ def main() -> int:
     used = meter.seconds
     rows = [(d.phase.name, d.seconds, used.get(d.phase.name, 0.0), d.code) for d in done]
     print_phases([*rows, ("driver", time.monotonic() - began, used.get("driver", 0.0), 0)])
-    print(f"{(time.monotonic() - began) / 60:.1f} minutes in all")
+    took, left = (meter.free - meter.least_free) / _GIB, meter.least_free / _GIB
+    print(f"{(time.monotonic() - began) / 60:.1f} minutes in all; {took:.1f} GiB of disk, {left:.1f} GiB were left")
     print_left_out(cases)
     failed = [one for one in done if one.code]
     for one in failed:
@@ -66,6 +71,16 @@ def main() -> int:
         shutil.rmtree(temp, ignore_errors=True)
     print(closing(cases), flush=True)
     return int(bool(failed))
+
+
+def check_room(folder: Path) -> None:
+    """End here, rather than in every test of a store, where the disk of *folder* has too little room."""
+    free = shutil.disk_usage(folder).free
+    if free < _NEEDS:
+        sys.exit(
+            f"make test: {folder} has {free / _GIB:.1f} GiB free, and the tests need {_NEEDS / _GIB:.0f}; "
+            "free some, or name another folder: TMPDIR=FOLDER make test"
+        )
 
 
 @contextmanager

@@ -1,10 +1,12 @@
-"""How much of the processors each phase used, servers that it started included."""
+"""How much of the processors each phase used, servers that it started included; and of the disk all of them."""
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections import defaultdict
+from pathlib import Path
 from types import TracebackType
 
 import psutil
@@ -15,12 +17,16 @@ _EVERY = 1.0
 
 
 class Meter:
-    """Adds up the processor seconds of marked processes while it is open.
+    """Adds up the processor seconds of marked processes while it is open, and looks how much is free on the disk that
+    *folder* is on.
 
     What a process used after the last look at it, a second at most, is not counted.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        #: Bytes that were free when it was made, and when there were fewest.
+        self.free = self.least_free = shutil.disk_usage(folder).free
         self._began = time.time()
         self._phases: dict[tuple[int, float], str] = {}
         self._used: dict[tuple[int, float], float] = {}
@@ -50,7 +56,8 @@ class Meter:
             self.look()
 
     def look(self) -> None:
-        """Take note of what every marked process has used by now."""
+        """Take note of what every marked process has used by now, and of what is free."""
+        self.least_free = min(self.least_free, shutil.disk_usage(self._folder).free)
         for process in psutil.process_iter():
             try:
                 key = (process.pid, process.create_time())

@@ -205,11 +205,13 @@ class Sideline:
     """What a run put aside, and by table the files that are missing or cut short, and the lists of them that cannot be
     read (none: it lacks none).
 
-    And by table a sentence where it removed more of it than is here.
+    And by table a sentence where it removed more of it than is here. *at*, ms: not before it began last, as far as that
+    is known: by its summary, or else by when its newest file was written here.
     """
 
     cells: DataFrame
     lost: dict[str, list[str]]
+    at: int = 0
     elsewhere: dict[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -265,8 +267,9 @@ def sideline(run: Context, name: str) -> Sideline:
     if not files.exists(root):
         raise StoreError(f"run {name} has no sideline under {run.config.state.sideline}: {missed.why_none(run, name)}")
     whole, lost = _whole(run, files, root)
-    aside = Sideline(_read(run, whole), lost)
-    if known := missed.recorded(run).get(name):
+    known = missed.recorded(run).get(name)
+    aside = Sideline(_read(run, whole), lost, known.started if known else newest(files, root))
+    if known:
         for table, number in known.cells.items():
             if aside.counts.get(table, 0) < number and not lost.get(table):
                 aside.elsewhere[table] = known.sentence(table, aside.counts.get(table, 0))

@@ -91,20 +91,29 @@ class OracleChecks(RunBase):
         began.
 
         Raises:
-            StoreError: the commit table may have lost entries, or loses them.
+            StoreError: the commit table may have lost entries, or loses them, or is in another life than when this
+                run began, whatever was said of it since.
             WatermarkError: the low watermark is below one recorded, such as that which this run began with; or the
                 records were reset.
         """
         state = self.state()
         generation = state.generation()
         self._check_entries_kept()
-        self._check_recorded(state, self._stored_low_watermark(), self._commit_table_life().stated)
+        life = self._commit_table_life()
+        self._check_recorded(state, self._stored_low_watermark(), life.stated)
         if generation != self.generation:
             msg = (
                 f"the records were reset since this run began ({self.generation} resets then, {generation} now), as "
                 "after an oracle was made anew; nothing more is done or recorded. Run again"
             )
             raise WatermarkError(msg)
+        if life != self.commit_table_life:
+            # Somebody has said that it is whole: as it is now, not as it was read.
+            msg = (
+                f"{life.table} was disabled and enabled, restored or made anew since this run began; nothing more is "
+                "done or recorded. Run again"
+            )
+            raise StoreError(msg)
 
     def limited(self, watermark: int) -> int:
         """How far to work: *watermark*, or as far as the plan did that was approved. An older low watermark is as safe

@@ -14,10 +14,18 @@ from lowtide_spark.undo import live
 from lowtide_spark.undo.live import KEY, PLACE
 
 _SHOWN = "they would be visible again; restore the runs after this one first"
+#: Of what the number alone keeps readers from.
+_NUMBERED_ANEW = (
+    "they were taken for aborted before the oracle was made anew: a transaction since may have their number, and "
+    "readers would be shown them as its own. What committed all the same comes back with --as-committed"
+)
 
 
-def judge(run: Run, table: str, missing: DataFrame, there: DataFrame, mark: int) -> tuple[DataFrame, list[Row]]:
+def judge(
+    run: Run, table: str, missing: DataFrame, there: DataFrame, mark: int, *, of_before: bool
+) -> tuple[DataFrame, list[Row]]:
     """*missing* cells of *table*, of which *there* is what it holds now, with what is thought of each; computed once.
+    *of_before*: whether they were removed before the oracle was made anew.
 
     Returns:
         the cells with ``why`` it must not come back (null: it may), ``highest``: the family tombstone that counts in
@@ -29,7 +37,12 @@ def judge(run: Run, table: str, missing: DataFrame, there: DataFrame, mark: int)
     committed = F.col("commit_ts").isNotNull() & ~F.col("decided")
     figures = {"cells": F.lit(True), "decided": F.col("decided"), "committed": committed}
     counts = (F.count_if(which).alias(name) for name, which in figures.items())
-    return frozen_with(_judged(missing, there, mark, *_bared(run, table, missing)), ("why",), *counts)
+    judged = _judged(missing, there, mark, *_bared(run, table, missing))
+    if of_before:
+        judged = judged.withColumn(
+            "why", F.when(F.col("commit_ts").isNull(), F.lit(_NUMBERED_ANEW)).otherwise(F.col("why"))
+        )
+    return frozen_with(judged, ("why",), *counts)
 
 
 def visible(back: DataFrame, there: DataFrame, mark: int) -> DataFrame:

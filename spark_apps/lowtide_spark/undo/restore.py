@@ -56,6 +56,7 @@ def _restore(run: Run, wanted: str) -> None:
     if overruled and run.summary.execute:  # what is decided counts for all of them: readers would be shown a part
         run.store.check_consent(*(table for table in tables if not run.options.table or table in run.options.table))
     cells = as_committed.decided(run, aside.cells, overruled).persist()
+    of_before = aside.at < run.state().numbered_anew()
     for name in sorted(set(run.options.table) - set(tables)):
         run.summary.problems.append(f"run {wanted} put nothing of {name} aside; it has cells of {', '.join(tables)}")
     there = {d.table: d for d in run.store.descriptors()}
@@ -80,7 +81,9 @@ def _restore(run: Run, wanted: str) -> None:
             of_table = cells.where(F.col("table") == table)
             with protected(run, table) if run.summary.execute else nullcontext() as protection:
                 if number := aside.counts.get(table):
-                    _restore_table(run, work.report, few(of_table, number), protection, still_hidden(descriptor))
+                    of_table = few(of_table, number)
+                    why = still_hidden(descriptor)
+                    _restore_table(run, work.report, of_table, protection, why, of_before=of_before)
     _name_nothing(run, wanted)
     as_committed.name_the_rest(run, overruled, chosen, there)
     run.phase("restore")
@@ -116,8 +119,12 @@ def _checked(table: str, descriptor: Descriptor | None) -> Descriptor:
     return descriptor
 
 
-def _restore_table(run: Run, report: TableReport, cells: DataFrame, protection: Protection | None, why: str) -> None:
-    """Plan, and with *protection* act: make room, put in steps, read again. *why*: of cells that are not seen then."""
+def _restore_table(
+    run: Run, report: TableReport, cells: DataFrame, protection: Protection | None, why: str, *, of_before: bool
+) -> None:
+    """Plan, and with *protection* act: make room, put in steps, read again. *why*: of cells that are not seen then;
+    *of_before* as of :func:`lowtide_spark.undo.judgement.judge`.
+    """
     table = report.table
     cells = cells.withColumn("lone", F.col("kind") == kinds.SHADOW).dropDuplicates([*live.KEY])
     # Files say the same however often they are read: the figures are of what is kept.
@@ -129,7 +136,7 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, protection: 
     report.counts.candidates = sum(r.cells for r in of_families)
     already = report.counts.candidates - lacking
     mark = _mark(run, table)
-    judged, counted = judgement.judge(run, table, missing, there, mark)
+    judged, counted = judgement.judge(run, table, missing, there, mark, of_before=of_before)
     back = judged.where(F.col("why").isNull())
     planned = report.counts.restored = sum(r.cells for r in counted if r.why is None)
     _report_plan(report, counted, already, mark)
