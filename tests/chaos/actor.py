@@ -15,7 +15,7 @@ from job_kit import Outcome
 
 from tests.chaos.judge import Seen
 from tests.chaos.nemeses import ANY
-from tests.chaos.plan import COUNTED, TURN, Act, Moment, Run, Seam, Step, Table
+from tests.chaos.steps import COUNTED, TABLES, TURN, Act, Moment, Run, Seam, Step, Table
 
 if TYPE_CHECKING:
     from tests.chaos.director import Director
@@ -91,7 +91,7 @@ class Actor(threading.Thread):
             self.came_back_since.clear()
             self.looked = True
         if effect.step.endswith(COUNTED):
-            self.came_back_since -= {Table.A, Table.B}
+            self.came_back_since -= set(TABLES)
 
     def _work(self) -> Outcome:
         return self.director.lab.job(self.step.job, self.run_id, *self.arguments)

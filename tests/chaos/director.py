@@ -27,12 +27,14 @@ from tests.chaos.judge import Judge, Seen
 from tests.chaos.laboratory import FAMILIES, GRACE, LEDGER, STATE, Laboratory
 from tests.chaos.ledger_clients import Bank, judge_of
 from tests.chaos.ledger_forger import Forger
-from tests.chaos.ledger_scenes import WITH_GRACE
 from tests.chaos.nemeses import AT_HBASE, Kind
-from tests.chaos.oracle_scenes import Oracle
+from tests.chaos.oracle_steps import Oracle
 from tests.chaos.oracles import Oracles
 from tests.chaos.people import People
-from tests.chaos.plan import (
+from tests.chaos.plan import Nemesis, Plan
+from tests.chaos.scenes.ledger import WITH_GRACE
+from tests.chaos.sql_clients import Phoenix
+from tests.chaos.steps import (
     APPROVABLE,
     LOSING,
     RECORD,
@@ -44,10 +46,8 @@ from tests.chaos.plan import (
     Compact,
     Land,
     Look,
-    Nemesis,
     Open,
     Phantom,
-    Plan,
     Read,
     Resume,
     Run,
@@ -58,7 +58,6 @@ from tests.chaos.plan import (
     Watermark,
     told,
 )
-from tests.chaos.sql_clients import Phoenix
 from tests.chaos.striking import Strikes
 from tests.chaos.tables import Tables
 

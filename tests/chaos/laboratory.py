@@ -47,7 +47,7 @@ from tests import warm
 from tests.chaos import ledger_clients, lying
 from tests.chaos.judge import CHECKPOINTS, Cell, Column, Key, Raw, varint
 from tests.chaos.lying import HBaseRelay, LyingRelay
-from tests.chaos.plan import ROWS, Table
+from tests.chaos.steps import ROWS, TABLES, Table
 
 FAMILIES = ("a", "b")
 #: Compactions come when a step asks for them, and no other time.
@@ -168,7 +168,7 @@ class Laboratory:
         for table in set(self.omid.tables()) - kept:
             if not table.startswith("SYSTEM."):  # Phoenix's own
                 self.omid.drop(table)
-        for table in (Table.A, Table.B):
+        for table in TABLES:
             self.make(table)
         if phoenix:
             assert self.phoenix is not None, "the store has no Phoenix"

@@ -9,9 +9,9 @@ from lowtide.lab.workload.client import COMMIT_TABLE, CommitEntry
 from tests.chaos.judge import CHECKPOINTS, Judge, Raw
 from tests.chaos.laboratory import FAMILIES, OTHER_COMMITS, OTHER_DATA, OTHERS, STATE, Laboratory, row
 from tests.chaos.nemeses import Kind
-from tests.chaos.oracle_scenes import Event, Oracle
+from tests.chaos.oracle_steps import Event, Oracle
 from tests.chaos.people import People
-from tests.chaos.plan import ROWS, Table
+from tests.chaos.steps import ROWS, Table
 from tests.chaos.striking import Strikes
 from tests.chaos.tables import Tables
 

@@ -9,7 +9,7 @@ from lowtide.errors import LowtideError
 from tests.chaos.judge import Judge, standing, start_of, unproved
 from tests.chaos.laboratory import STATE, Laboratory
 from tests.chaos.nemeses import Kind
-from tests.chaos.plan import Say, Table, Word
+from tests.chaos.steps import Say, Table, Word
 from tests.chaos.striking import Strikes
 from tests.chaos.tables import Tables
 

@@ -11,7 +11,7 @@ from lowtide.lab.workload.phoenix import PHYSICAL
 from tests.chaos.judge import Judge, Key, Raw, commit_entries, is_shadow, journal_entries, standing, start_of
 from tests.chaos.laboratory import FAMILIES, JOURNAL, NO_COMPACTIONS, STATE, TWO_AT_A_TIME, Laboratory, row
 from tests.chaos.nemeses import Kind
-from tests.chaos.plan import ROWS, Alter, Change, Table
+from tests.chaos.steps import ROWS, TABLES, Alter, Change, Table
 from tests.chaos.striking import Strikes
 
 
@@ -22,7 +22,7 @@ class Tables:
         self._lab = lab
         self._judge = judge
         self._strikes = strikes
-        self.there = {Table.A, Table.B}
+        self.there = set(TABLES)
         #: The tables that HBase has of Phoenix's.
         self.physical = PHYSICAL if phoenix else ()
         #: What the disabled ones have.

@@ -1014,8 +1014,8 @@ def test_what_was_taken_for_aborted_before_the_oracle_was_made_anew_does_not_com
     state.reset()
     restore = ("sideline_restore", "--restore", removed.summary["run"])
     before = omid.raw(table)
-    for acting in (("--execute",), ()):
-        outcome = job(*restore, *acting)
+    for acts in (("--execute",), ()):
+        outcome = job(*restore, *acts)
         assert omid.raw(table) == before, "an orphan of before stands under a number of now"
         assert outcome.code == 1
         assert "1 cells are not put back: they were taken for aborted before the oracle" in outcome.problems

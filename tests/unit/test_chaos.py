@@ -12,8 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import deadman
 import pytest
-from deadman import Effect, Moment
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,13 +21,36 @@ from lowtide.lab.workload import Model, Transaction
 from lowtide.lab.workload.model import cell_from_json
 from lowtide.lab.workload.phoenix import PHYSICAL
 from tests.chaos import actor as actors
-from tests.chaos import cutting, judge, ledger_plan, ledger_scenes, oracle_scenes, plan, sql_plan, striking
+from tests.chaos import cutting, judge, ledger_plan, oracle_steps, plan, sql_plan, striking, worlds
 from tests.chaos.actor import Actor
 from tests.chaos.actor import _kinds as actor_kinds
 from tests.chaos.judge import Cell, Entry, Judge, Seen, low_watermark
 from tests.chaos.laboratory import Laboratory
 from tests.chaos.nemeses import ANY, MOST, SEAMS, SERVERS, SHARED, Kind, Nemesis
-from tests.chaos.plan import Act, Run
+from tests.chaos.scenes import ledger
+from tests.chaos.steps import (
+    COUNTED,
+    INTENDED,
+    LOSING,
+    MARKED,
+    RECORD,
+    TURN,
+    WRITTEN,
+    Act,
+    Alter,
+    Change,
+    Compact,
+    Land,
+    Moment,
+    Resume,
+    Run,
+    Say,
+    Seam,
+    Step,
+    Table,
+    Word,
+    numbers_in,
+)
 from tests.chaos.striking import Strikes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,17 +75,17 @@ def test_all_seeds_together_have_everything() -> None:
     """Every kind of step, change and word, every job, each way for a run to end at a seam, and runs within runs."""
     made = [plan.made(seed, nemeses=SERVERS, phoenix=seed % 7 == 0) for seed in range(120)]
     steps = [step for one in made for step in one.every()]
-    assert {type(step) for step in steps} == set(plan.Step.__args__)
-    assert {s.change for s in steps if isinstance(s, plan.Alter)} == set(plan.Change)
-    assert {s.word for s in steps if isinstance(s, plan.Say)} == set(plan.Word)
+    assert {type(step) for step in steps} == set(Step.__args__)
+    assert {s.change for s in steps if isinstance(s, Alter)} == set(Change)
+    assert {s.word for s in steps if isinstance(s, Say)} == set(Word)
     runs = [step for step in steps if isinstance(step, Run)]
     assert {run.job for run in runs} == {*plan._JOBS, ledger_plan.REPAIR, ledger_plan.BALANCES}
     seams = [seam for run in runs for seam in run.seams]
     assert ({seam.act for seam in seams}, {seam.kind for seam in seams}) == (
         set(Act),
-        {*plan.KINDS, *ledger_plan.KINDS, ledger_scenes.MARK, ANY, plan.INTENDED, plan.MARKED, plan.TURN, plan.WRITTEN},
+        {*plan.KINDS, *ledger_plan.KINDS, ledger.MARK, ANY, INTENDED, MARKED, TURN, WRITTEN},
     )
-    assert {s.event for s in steps if isinstance(s, oracle_scenes.Oracle)} == set(oracle_scenes.Event)
+    assert {s.event for s in steps if isinstance(s, oracle_steps.Oracle)} == set(oracle_steps.Event)
     assert any(isinstance(step, Run) for seam in seams for step in seam.steps)
     assert all(one.jobs() >= plan.JOBS for one in made)
 
@@ -84,21 +107,21 @@ def test_torn_transactions_and_lost_tables_do_not_meet() -> None:
     """Nothing in a store tells of a torn transaction once the table with its last shadow cell is gone."""
     made = [plan.made(seed) for seed in SEEDS]
     changes = {
-        torn: {s.change for one in made if one.torn is torn for s in one.every() if isinstance(s, plan.Alter)}
+        torn: {s.change for one in made if one.torn is torn for s in one.every() if isinstance(s, Alter)}
         for torn in (False, True)
     }
-    assert not changes[True] & plan.LOSING
-    assert changes[False] >= plan.LOSING
+    assert not changes[True] & LOSING
+    assert changes[False] >= LOSING
 
 
 def test_where_omids_own_compactor_is_no_table_is_lost() -> None:
     """It would drop what is committed and not yet healed; and only there it is."""
     made = [plan.made(seed) for seed in SEEDS]
     for one in made:
-        changes = {step.change for step in one.every() if isinstance(step, plan.Alter)}
-        assert one.compactor or plan.Change.COMPACTOR not in changes
-        assert not one.compactor or not (one.torn or changes & plan.LOSING)
-    its_own = {seed for seed in SEEDS if plan.WORLDS[seed % len(plan.WORLDS)] is plan.World.COMPACTOR}
+        changes = {step.change for step in one.every() if isinstance(step, Alter)}
+        assert one.compactor or Change.COMPACTOR not in changes
+        assert not one.compactor or not (one.torn or changes & LOSING)
+    its_own = {seed for seed in SEEDS if worlds.of(seed) is worlds.World.COMPACTOR}
     assert {one.seed for one in made if one.compactor} == its_own
 
 
@@ -106,38 +129,38 @@ def test_seeds_in_a_row_have_every_world() -> None:
     """And what each is about comes in it. No entry is taken away where the commit table is compacted: nothing would
     tell of its transaction.
     """
-    assert set(plan.WORLDS) == set(plan.World)
+    assert set(worlds.WORLDS) == set(worlds.World)
     for seed in SEEDS:
         steps = list(plan.made(seed).every())
-        changes = {step.change for step in steps if isinstance(step, plan.Alter)}
-        taken = any(isinstance(step, plan.Land) and step.taken for step in steps)
-        assert not (taken and any(isinstance(step, plan.Compact) for step in steps))
-        match plan.WORLDS[seed % len(plan.WORLDS)]:
-            case plan.World.TORN:
-                hard = {plan.Change.DISABLE, plan.Change.UNMARK, plan.Change.GARBLE, plan.Change.RENAME}
+        changes = {step.change for step in steps if isinstance(step, Alter)}
+        taken = any(isinstance(step, Land) and step.taken for step in steps)
+        assert not (taken and any(isinstance(step, Compact) for step in steps))
+        match worlds.of(seed):
+            case worlds.World.TORN:
+                hard = {Change.DISABLE, Change.UNMARK, Change.GARBLE, Change.RENAME}
                 assert changes >= hard
-            case plan.World.BACK:
-                assert changes >= {plan.Change.COPY, plan.Change.RESTORE}
-            case plan.World.COMPACTOR:
-                assert changes >= {plan.Change.COMPACTOR, plan.Change.NEWER, plan.Change.HIDE}
-            case plan.World.SWEPT:
-                assert changes >= {plan.Change.SNAPSHOT, plan.Change.UNSNAP, plan.Change.LOAD}
+            case worlds.World.BACK:
+                assert changes >= {Change.COPY, Change.RESTORE}
+            case worlds.World.COMPACTOR:
+                assert changes >= {Change.COMPACTOR, Change.NEWER, Change.HIDE}
+            case worlds.World.SWEPT:
+                assert changes >= {Change.SNAPSHOT, Change.UNSNAP, Change.LOAD}
                 assert plan.made(seed).sweeps
-            case plan.World.HISTORY:
+            case worlds.World.HISTORY:
                 going = [step for step in steps if isinstance(step, Run) and step.job == "history_gc"]
                 met = [step for run in going for seam in run.seams for step in seam.steps]
-                assert {type(step) for step in met} >= {plan.Alter, plan.Say, Run}
-            case plan.World.ORACLE:
-                events = {step.event for step in steps if isinstance(step, oracle_scenes.Oracle)}
+                assert {type(step) for step in met} >= {Alter, Say, Run}
+            case worlds.World.ORACLE:
+                events = {step.event for step in steps if isinstance(step, oracle_steps.Oracle)}
                 rare = {"LOSE", "IMPORT", "OTHER", "COMMITS", "NAMED", "GONE"}
-                assert {each.name for each in events} >= {each.name for each in oracle_scenes.Event} - rare
-            case plan.World.LEDGER:
+                assert {each.name for each in events} >= {each.name for each in oracle_steps.Event} - rare
+            case worlds.World.LEDGER:
                 forged = {step.forgery for step in steps if isinstance(step, ledger_plan.Forge)}
                 assert forged >= {*ledger_plan.Forgery} - {ledger_plan.Forgery.AMOUNT, ledger_plan.Forgery.THIRD}
                 assert {type(step) for step in steps} >= {ledger_plan.Lose, ledger_plan.Mend, ledger_plan.Refuse}
             case _:
                 between = [s for run in steps if isinstance(run, Run) for s in run.seams if s.kind == "connector"]
-                assert any(isinstance(step, plan.Land) for seam in between for step in seam.steps)
+                assert any(isinstance(step, Land) for seam in between for step in seam.steps)
 
 
 def test_what_is_cut_goes_with_all_that_is_in_it() -> None:
@@ -146,7 +169,7 @@ def test_what_is_cut_goes_with_all_that_is_in_it() -> None:
     assert made.only(made.numbers()) == made
     run = _with_seams(made)[0]
     seam = run.seams[0]
-    inside = {n for step in seam.steps for n in plan._numbers(step)}
+    inside = {n for step in seam.steps for n in numbers_in(step)}
     left = made.only([n for n in made.numbers() if n != seam.number])
     assert set(left.numbers()) == set(made.numbers()) - inside - {seam.number}
     left = made.only([n for n in made.numbers() if n != run.number])
@@ -157,7 +180,7 @@ def test_runs_are_parked_in_a_plan_that_stays_what_it_is() -> None:
     """As many as are asked for, where so many act; none dies before, and others run before it goes on. None in the
     world of the ledger, where what goes on would meet what is forged.
     """
-    about = {seed: plan.WORLDS[seed % len(plan.WORLDS)] is plan.World.LEDGER for seed in SEEDS}
+    about = {seed: worlds.of(seed) is worlds.World.LEDGER for seed in SEEDS}
     assert all(plan.made(seed, 12, parks=10) == plan.made(seed, 12) for seed in SEEDS if about[seed])
     for seed in (seed for seed in SEEDS if not about[seed]):
         without, made = plan.made(seed, 12), plan.made(seed, 12, parks=10)
@@ -173,7 +196,7 @@ def test_runs_are_parked_in_a_plan_that_stays_what_it_is() -> None:
         for at, step in enumerate(made.steps):
             if isinstance(step, Run) and step.seams and step.seams[0].number in added:
                 standing.append(at)
-            elif isinstance(step, plan.Resume) and step.number in added:
+            elif isinstance(step, Resume) and step.number in added:
                 went_on = standing.pop(step.pick)
                 assert any(isinstance(s, Run) for s in made.steps[went_on + 1 : at])
         assert plan.made(seed, 12, parks=10) == made
@@ -598,34 +621,33 @@ def test_what_came_back_is_left_out_where_a_run_cannot_know_of_it_and_nowhere_el
     made.cleaned({"t", "u"}, {"u"})
     assert made.came_back == {"u", "w"}
     actor = Actor(SimpleNamespace(), Run(1, "orphan_cleanup", ()), "run-1", ())  # type: ignore[arg-type]
-    listed = str(plan.Table.A)
+    listed = str(Table.A)
     for step, left in (
         ("state.create", {"t", listed}),
-        (f"commit_counts.{plan.COUNTED}", {"t"}),
+        (f"commit_counts.{COUNTED}", {"t"}),
         ("oracle.record_low_watermark", set()),
     ):
         actor.came_back_since |= {"t", listed}
-        actor.did(Effect(1, "gateway", "mutateRow", "LOWTIDE_STATE", step, False))
+        actor.did(deadman.Effect(1, "gateway", "mutateRow", "LOWTIDE_STATE", step, False))
         assert actor.came_back_since == left
 
 
 def test_a_seam_is_at_an_effect_by_its_kind_or_its_step() -> None:
     """At the nth of each; reads have no step, and are none of any kind."""
     seams = tuple(
-        plan.Seam(number, kind, 1, plan.Moment.BEFORE, Act.ON)
-        for number, kind in enumerate(("gateway", plan.RECORD, ANY, "read"))
+        Seam(number, kind, 1, Moment.BEFORE, Act.ON) for number, kind in enumerate(("gateway", RECORD, ANY, "read"))
     )
     actor = Actor(SimpleNamespace(), Run(9, "orphan_cleanup", (), seams=seams), "run-1", ())  # type: ignore[arg-type]
     found = []
     for number, seam, step in (
-        (1, "rows", f"facts.{plan.RECORD}"),
-        (0, "read", plan.RECORD),
+        (1, "rows", f"facts.{RECORD}"),
+        (0, "read", RECORD),
         (2, "gateway", "x.y"),
-        (3, "gateway", f"facts.{plan.RECORD}"),
+        (3, "gateway", f"facts.{RECORD}"),
     ):
-        effect = Effect(number, seam, "", "", step, False)
+        effect = deadman.Effect(number, seam, "", "", step, False)
         actor._met.update(actor_kinds(effect))
-        found.append([each.number for each in actor._seams(effect, Moment.BEFORE)])
+        found.append([each.number for each in actor._seams(effect, deadman.Moment.BEFORE)])
     assert found == [[1, 2], [3], [0], []]
 
 
@@ -638,9 +660,9 @@ def test_what_comes_too_late_for_a_write_that_waits_is_judged_by_nobody(
     monkeypatch.setattr(actors.time, "monotonic", lambda: next(clock))
     actor = Actor(SimpleNamespace(), Run(9, "orphan_cleanup", ()), "run-1", ())  # type: ignore[arg-type]
     monkeypatch.setattr(actor, "_hand_over", lambda _: None)
-    for kind, judged in (("connector", True), (plan.TURN, not seconds)):
+    for kind, judged in (("connector", True), (TURN, not seconds)):
         actor.before = Seen({}, frozenset(), frozenset())
-        actor._have_taken(plan.Seam(0, kind, 1, plan.Moment.BEFORE, Act.ON))
+        actor._have_taken(Seam(0, kind, 1, Moment.BEFORE, Act.ON))
         assert (actor.before is not None) is judged
 
 

@@ -15,7 +15,7 @@ from tests.chaos.free.judging import judged, never_committed, resumed
 from tests.chaos.free.recording import Recorder
 from tests.chaos.free.schedule import Fate, Job, Lane
 from tests.chaos.judge import Cell, Seen
-from tests.chaos.plan import LOSING, Alter, Change
+from tests.chaos.steps import LOSING, Alter, Change
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(40)

@@ -18,10 +18,12 @@ from breaking.catalogue import CHAOS_SEEDS
 
 from lowtide.ledger import steps
 from lowtide.ledger.model import ContradictionError, Entry, Request, Table, user_id
-from tests.chaos import ledger_plan, ledger_scenes, plan
+from tests.chaos import ledger_plan, plan, worlds
 from tests.chaos.ledger_judge import Asked, LedgerJudge, Rows, user
 from tests.chaos.ledger_meeting import InMemory
 from tests.chaos.ledger_memory import Index, Memory
+from tests.chaos.scenes import ledger
+from tests.chaos.steps import TURN, Run
 
 ROOT = Path(__file__).resolve().parents[2]
 ISSUER, ANN, BOB = (user(name) for name in ("issuer", "ann", "bob"))
@@ -35,15 +37,15 @@ def test_every_third_seed_has_a_ledger_and_every_one_that_is_about_it() -> None:
     """With all steps, all ends of clients, and repairs of each kind; the others have none of it."""
     made = [plan.made(seed) for seed in range(120)]
     of_the_ledger = ledger_plan.LedgerStep.__args__
-    about = [plan.WORLDS[seed % len(plan.WORLDS)] is plan.World.LEDGER for seed in range(120)]
+    about = [worlds.of(seed) is worlds.World.LEDGER for seed in range(120)]
     assert [one.ledger for one in made] == [seed % 3 == 0 or about[seed] for seed in range(120)]
     for one in made:
         there = {type(step) for step in one.every() if isinstance(step, of_the_ledger)}
         assert bool(there) is one.ledger
     steps = [step for one in made for step in one.every()]
     assert {s.end for s in steps if isinstance(s, ledger_plan.Move)} == set(ledger_plan.End)
-    repairs = [s for s in steps if isinstance(s, plan.Run) and s.job == ledger_plan.REPAIR]
-    assert {seam.kind for run in repairs for seam in run.seams} == {*ledger_plan.KINDS, ledger_scenes.MARK, plan.TURN}
+    repairs = [s for s in steps if isinstance(s, Run) and s.job == ledger_plan.REPAIR]
+    assert {seam.kind for run in repairs for seam in run.seams} == {*ledger_plan.KINDS, ledger.MARK, TURN}
     assert {type(step) for step in steps} >= set(of_the_ledger)
     assert {s.forgery for s in steps if isinstance(s, ledger_plan.Forge)} == set(ledger_plan.Forgery)
     words = {word for run in repairs for word in run.arguments}

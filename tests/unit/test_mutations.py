@@ -25,7 +25,8 @@ from breaking.catalogue import (
 from breaking.results import Results
 from breaking.verdict import ELSEWHERE, MISSED, NOTICED, names_it
 
-from tests.chaos.plan import WORLDS, World
+from tests.chaos import worlds
+from tests.chaos.worlds import WORLDS, World
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTATIONS = read(ROOT / "tests/mutations.toml")
@@ -163,10 +164,10 @@ def test_seeds_begin_with_the_world_that_is_about_what_is_broken() -> None:
     """All are asked; plans of the ledger and of history that goes come last for whatever is broken elsewhere."""
     for name, first in (("L5a", World.LEDGER), ("aud-f", World.HISTORY), ("2c", World.TORN)):
         seeds = seeds_for(MUTATIONS[name], len(WORLDS))
-        worlds = [WORLDS[seed % len(WORLDS)] for seed in seeds]
+        about = [worlds.of(seed) for seed in seeds]
         assert sorted(seeds) == [*range(1, len(WORLDS) + 1)]
-        assert worlds[0] is first
-        assert {World.LEDGER, World.HISTORY} - {first} <= set(worlds[-2:])
+        assert about[0] is first
+        assert {World.LEDGER, World.HISTORY} - {first} <= set(about[-2:])
 
 
 def test_a_number_draws_the_same_mutations_again() -> None:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.chaos.plan import WORLDS, World
+from tests.chaos import worlds
+from tests.chaos.worlds import World
 
 CONNECTOR_TESTS = "connector/src/test/"
 #: Names the seeds that chaos takes, in their order, where it is not the commit that gives one.
@@ -112,7 +113,7 @@ def seeds_for(mutation: Mutation, count: int) -> list[int]:
     """
 
     def place(seed: int) -> int:
-        words = _ABOUT.get(WORLDS[seed % len(WORLDS)])
+        words = _ABOUT.get(worlds.of(seed))
         if words is None:
             return 1
         return 0 if any(word in mutation.file for word in words) else 2

@@ -39,7 +39,7 @@ from tests.chaos.free.schedule import (
 )
 from tests.chaos.judge import Raw, Records, standing, start_of, unproved
 from tests.chaos.laboratory import FAMILIES, STATE, Laboratory, row
-from tests.chaos.plan import ROWS, Alter, Change, Look, Read
+from tests.chaos.steps import ROWS, Alter, Change, Look, Read
 
 #: Runs that live at a time, those that stand still among them: each has some 800 MB.
 _ALIVE = 4

@@ -14,7 +14,7 @@ from enum import StrEnum
 from itertools import count
 from typing import TypeAlias, TypeVar
 
-from tests.chaos.plan import ROWS, Alter, Change, Look, Read, Run, Table, Watermark, told
+from tests.chaos.steps import ROWS, TABLES, Alter, Change, Look, Read, Run, Watermark, told
 
 T = TypeVar("T")
 
@@ -114,7 +114,6 @@ class Schedule:
         return "\n".join(f"{at:6.1f} {lane}: {spoken(step)}" for at, lane, step in dues)
 
 
-TABLES = (Table.A, Table.B)
 #: Jobs that this mode has, and how often; and the arguments that they may have, with how likely each is.
 JOBS = {
     "orphan_cleanup": 8,

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TypeAlias
 
-from tests.chaos import plan
-from tests.chaos.free.schedule import TABLES
-from tests.chaos.plan import Alter, Change, Clients, Plan, Run, Say, Watermark, Word
+from tests.chaos import steps
+from tests.chaos.plan import Plan
+from tests.chaos.steps import TABLES, Alter, Change, Clients, Run, Say, Watermark, Word
 
 _ARGUMENTS = {
     "orphan_cleanup": ("--full",),
@@ -58,7 +58,7 @@ class Zombie:
     meanwhile: tuple[Step, ...]
 
 
-Step: TypeAlias = plan.Step | Reset | Oracle | Zombie
+Step: TypeAlias = steps.Step | Reset | Oracle | Zombie
 
 #: What there is between stop and go, by job; a job comes as often as it has something that may go wrong.
 CASES = (

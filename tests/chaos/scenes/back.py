@@ -1,0 +1,120 @@
+"""Scenes of tables that come back: as they were, under another name, at the last moment."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.chaos.maker import Maker, Scene
+from tests.chaos.steps import (
+    COUNTED,
+    RECORD,
+    ROWS,
+    TABLES,
+    TIMED,
+    Alter,
+    Change,
+    Compact,
+    Look,
+    Read,
+    Say,
+    Step,
+    Table,
+    Turn,
+    Word,
+)
+
+
+def scenes(make: Maker) -> list[Scene]:
+    """In some order, but for the first: no collection is to have told the bound before it."""
+    found = [_as_it_was, _back_at_the_last_moment, _replayed]
+    make.chance.shuffle(found)
+    return [partial(scene, make) for scene in (_under_a_new_name, *found)]
+
+
+def _under_a_new_name(make: Maker) -> list[Step]:
+    """What an HBase snapshot has comes back, under the name of a table that was cleaned less far, and the tables
+    themselves are gone.
+    """
+    away = make.of({Change.TRUNCATE: 1, Change.ANEW: 1})
+    source = make.chance.choice((0, ROWS - 1))
+    return [
+        *make.all_end(3),
+        Alter(make.next(), Change.MAKE, Table.C),
+        make.clients(6),
+        make.watermark(),
+        make.run("orphan_cleanup", "--table", Table.C, "--execute"),
+        Alter(make.next(), Change.DROP, Table.C),
+        *_snapshots(make),
+        make.cleanup(),
+        make.job("commit_table_pruning"),
+        *(Alter(make.next(), away, table) for table in TABLES),
+        Alter(make.next(), Change.COPY, Table.C, source),
+        Say(make.next(), Word.CONFIRM, Table.C),
+        Compact(make.next()),
+        make.cleanup(),
+        Say(make.next(), Word.DECIDE, Table.A),
+        Alter(make.next(), Change.DROP, Table.C),
+    ]
+
+
+def _as_it_was(make: Maker) -> list[Step]:
+    """Tables come back as they were when somebody was under way, who has committed since; readers meet what is
+    there, what was cleaned of a table is forgotten, an early part of it is cleaned first, the records are reset.
+    """
+    back = make.of({Change.RESTORE: 2, Change.CLONE: 1})
+    in_parts = make.chance.random() < 0.5
+    met, forgotten = make.chance.sample(TABLES, 2)
+    return [
+        *([make.job("watermark_collection")] if in_parts else []),
+        *_snapshots(make),
+        make.cleanup(),
+        *(Alter(make.next(), back, table) for table in TABLES),
+        Compact(make.next()),
+        Say(make.next(), Word.MEET, met),
+        *([Say(make.next(), Word.RESET, met)] if make.chance.random() < 0.4 else []),
+        Say(make.next(), Word.FORGET, forgotten),
+        *([make.early_part()] if in_parts else []),
+        make.cleanup(),
+        Say(make.next(), Word.DECIDE, Table.A),
+    ]
+
+
+def _back_at_the_last_moment(make: Maker) -> list[Step]:
+    """A table comes back when a cleanup is about to record it; another when a pruning knows how far all are."""
+    tables = make.chance.sample(TABLES, 2)
+    back = make.of({Change.RESTORE: 1, Change.CLONE: 1})
+    first, second = (Alter(make.next(), back, table) for table in tables)
+    return [
+        Alter(make.next(), Change.MAKE, Table.C),
+        make.clients(20, (4,)),
+        *(Alter(make.next(), Change.SNAPSHOT, table) for table in tables),
+        make.watermark(),
+        make.cleanup(make.at(*make.of({(TIMED, 5): 4, (RECORD, 1): 1}), first)),
+        make.cleanup(),
+        make.job("watermark_collection"),
+        make.job("commit_table_pruning", make.at(COUNTED, 1, second)),
+    ]
+
+
+def _replayed(make: Maker) -> list[Step]:
+    """A table comes back, and its commit entries from the journal; readers need no cleanup then."""
+    table = make.chance.choice(TABLES)
+    return [
+        make.clients(14, (4,)),
+        Alter(make.next(), Change.SNAPSHOT, table),
+        *make.pruned(),
+        Alter(make.next(), Change.RESTORE, table),
+        make.job("journal_replay"),
+        Look(make.next()),
+        Read(make.next(), -1, as_of=False),
+        make.cleanup(),
+    ]
+
+
+def _snapshots(make: Maker) -> list[Step]:
+    """Some are under way when HBase snapshots are taken, and end well afterwards."""
+    steps: list[Step] = []
+    for _ in range(5):
+        steps += [make.open(calm=True), Turn(make.next(), -1, make.chance.randint(0, 2))]
+    steps += [Alter(make.next(), Change.SNAPSHOT, table) for table in TABLES]
+    return [*steps, *make.all_end(7), make.watermark()]

@@ -1,0 +1,50 @@
+"""Scenes of Omid's own compactor."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.chaos.maker import Maker, Scene
+from tests.chaos.scenes.late import hidden
+from tests.chaos.steps import TABLES, Alter, Change, Look, Read, Step, Table
+
+
+def scenes(make: Maker) -> list[Scene]:
+    """In this order."""
+    return [partial(scene, make) for scene in (_healed_before_a_compaction, _refused, hidden)]
+
+
+def _healed_before_a_compaction(make: Maker) -> list[Step]:
+    """What was healed, by a reader or by a cleanup, lies in a newer file than what was there, and the newer files
+    are compacted alone.
+    """
+    # The other has two regions, and in each fewer files to compact.
+    table = make.of({Table.B: 3, Table.A: 1})
+    return [
+        make.clients(12, (4,)),
+        Look(make.next()),
+        make.clients(12, (4,)),
+        Alter(make.next(), Change.FLUSH, table),
+        Alter(make.next(), Change.COMPACT, table),
+        Read(make.next(), -1, as_of=False, heals=True),
+        *make.pruned(),
+        Alter(make.next(), Change.FLUSH, table),
+        make.clients(3),
+        Alter(make.next(), Change.COMPACTOR, table),
+        Alter(make.next(), Change.NEWER, table),
+        Alter(make.next(), Change.COMPACT, table),
+    ]
+
+
+def _refused(make: Maker) -> list[Step]:
+    """HBase refuses what a cleanup writes from somewhere on."""
+    frozen = [Alter(make.next(), Change.FREEZE, table) for table in TABLES]
+    # Where all are orphans their marks come first, and then what goes.
+    ends, nth = make.of({((0, 1), 2): 3, ((4, 5), 1): 1, ((0, 1, 4), 3): 1})
+    return [
+        make.clients(16, ends),
+        make.watermark(),
+        make.cleanup(make.at("connector", nth, *frozen)),
+        *(Alter(make.next(), Change.THAW, table) for table in TABLES),
+        make.cleanup(),
+    ]

@@ -1,0 +1,124 @@
+"""Scenes of history that goes: tables that are another's, or held, by then, and what is put back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from tests.chaos.maker import Maker, Scene
+from tests.chaos.nemeses import ANY, Kind, Nemesis
+from tests.chaos.steps import (
+    INTENDED,
+    MARKED,
+    ROWS,
+    TABLES,
+    WRITTEN,
+    Act,
+    Age,
+    Alter,
+    Change,
+    Look,
+    Moment,
+    Read,
+    Resume,
+    Say,
+    Seam,
+    Step,
+    Word,
+)
+
+
+def scenes(make: Maker) -> list[Scene]:
+    """In some order, but for the last two."""
+    found = [_history_of_another, _held_at_the_last_moment, _back_while_it_goes]
+    make.chance.shuffle(found)
+    return [partial(scene, make) for scene in (*found, _put_back_into_another, _under_one_name)]
+
+
+def _history_of_another(make: Maker) -> list[Step]:
+    """A table comes back, or another has its name, while a run that removes history stands somewhere."""
+    table = make.chance.choice(TABLES)
+    back = make.of({Change.RESTORE: 3, Change.CLONE: 1})
+    return [
+        Alter(make.next(), Change.SNAPSHOT, table),
+        *_old(make),
+        make.job("history_gc", _somewhere(make, Alter(make.next(), back, table))),
+    ]
+
+
+def _held_at_the_last_moment(make: Maker) -> list[Step]:
+    """Somebody holds a table from where a reader reads when a run has decided what goes, or when it has said so."""
+    said = [Say(make.next(), Word.KEEP, table) for table in TABLES]
+    return [
+        Look(make.next()),
+        *_old(make),
+        make.job("history_gc", make.at(make.of({INTENDED: 3, MARKED: 1}), 1, *said)),
+        Read(make.next(), -1, as_of=True),
+        *(Say(make.next(), Word.RELEASE, table) for table in TABLES),
+    ]
+
+
+def _back_while_it_goes(make: Maker) -> list[Step]:
+    """What a run has removed is put back while another removes what was over it; the clock is off, and a table
+    hides cells, when others would remove some.
+    """
+    # Three runs after it can be restored from.
+    restore = make.job("sideline_restore", pick=-3)
+    off = make.chance.choice((-1, 1)) * 86_400
+    table = make.chance.choice(TABLES)
+    return [
+        *_old(make),
+        make.job("history_gc"),
+        *_old(make),
+        make.job("history_gc", make.at("connector", make.chance.choice((1, 1, 2, 3)), restore)),
+        *_old(make),
+        Nemesis(make.next(), Kind.CLOCK, 1, off),
+        make.job("history_gc"),
+        Alter(make.next(), Change.HIDE, table, make.chance.randrange(1, ROWS)),
+        make.job("history_gc"),
+        Alter(make.next(), Change.SHOW, table),
+    ]
+
+
+def _put_back_into_another(make: Maker) -> list[Step]:
+    """A table comes back while what went of the one before is put back."""
+    back = [Alter(make.next(), Change.RESTORE, table) for table in TABLES]
+    return [
+        *_old(make),
+        make.job("history_gc"),
+        *(Alter(make.next(), Change.SNAPSHOT, table) for table in TABLES),
+        make.job("sideline_restore", _somewhere(make, *back), pick=-1),
+    ]
+
+
+def _under_one_name(make: Maker) -> list[Step]:
+    """A cleanup has another under its name while it puts aside, or after it died of that. What they put aside is
+    old when it is put back, while another run sweeps; a third under that name then puts more there.
+    """
+    act = make.of({Act.DIE: 1, Act.PARK: 1})
+    written = Seam(make.next(), WRITTEN, 1, Moment.AFTER, act)
+    restore = make.job("sideline_restore", make.at("connector", 1, make.job("watermark_collection")), pick=-1)
+    return [
+        make.clients(16, (0, 1)),
+        make.watermark(),
+        make.cleanup(written),
+        replace(make.cleanup(), again=True),
+        Resume(make.next(), -1),
+        Age(make.next()),
+        restore,
+        Age(make.next()),  # its folder was written to by who read it
+        make.clients(8, (0, 1)),
+        make.watermark(),
+        replace(make.cleanup(), again=True),
+    ]
+
+
+def _old(make: Maker) -> list[Step]:
+    """Cells have versions that nobody needs any more: of an oracle that counts, times are known by collections."""
+    return [make.clients(20), make.watermark(), make.cleanup(), make.job("watermark_collection")]
+
+
+def _somewhere(make: Maker, *steps: Step) -> Seam:
+    """Before a run's first write of mutations, mostly, or before any change between what it decided and its end."""
+    kind, nth = make.chance.choice((("connector", 1), ("connector", 1), (ANY, make.chance.randint(4, 14))))
+    return make.at(kind, nth, *steps)

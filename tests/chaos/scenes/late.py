@@ -1,0 +1,100 @@
+"""Scenes of entries that land late, and of runs that are overtaken, told no, or do not see all."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.chaos.maker import Maker, Scene
+from tests.chaos.steps import AT_A_RATE, ROWS, TABLES, Act, Alter, Change, Moment, Resume, Say, Seam, Step, Table, Word
+
+
+def scenes(make: Maker) -> list[Scene]:
+    """In some order."""
+    found = [landing_late, hidden, _overtaken, _unjournaled, _bare, _paused_while_it_waits]
+    make.chance.shuffle(found)
+    return [partial(scene, make) for scene in found]
+
+
+def landing_late(make: Maker) -> list[Step]:
+    """Entries land before a cleanup, between what it decides and its first write, or both."""
+    before = [make.land() for _ in range(make.chance.randint(0, 2))]
+    between = [make.land() for _ in range(make.chance.randint(2, 4))]
+    return [
+        make.clients(12, (1,)),
+        make.watermark(),
+        *before,
+        make.cleanup(make.at("connector", 1, *between)),
+        Say(make.next(), Word.DECIDE, Table.A),
+    ]
+
+
+def hidden(make: Maker) -> list[Step]:
+    """A cleanup meets a table that hides cells."""
+    table = make.chance.choice(TABLES)
+    return [
+        make.clients(8, (0, 1, 4)),
+        make.watermark(),
+        Alter(make.next(), Change.HIDE, table, make.chance.randrange(1, ROWS)),
+        make.cleanup(),
+        Alter(make.next(), Change.SHOW, table),
+    ]
+
+
+def _overtaken(make: Maker) -> list[Step]:
+    """A cleanup stands still before it writes; another takes its tables over, and dies; the first goes on."""
+    ends, nth = make.of({((0, 1, 4), 1): 2, ((4, 5), 1): 2, ((0, 1, 4), 2): 1})
+    parked = make.parking("connector", nth)
+    dies = Seam(make.next(), "connector", 1, Moment.BEFORE, Act.DIE)
+    return [
+        make.clients(16, ends),
+        make.watermark(),
+        make.cleanup(parked),
+        make.cleanup(dies),
+        Resume(make.next(), -1),
+    ]
+
+
+def _unjournaled(make: Maker) -> list[Step]:
+    """The journal refuses what a pruning writes: all of it, or from where it has begun to act."""
+    deaf = Alter(make.next(), Change.DEAFEN, Table.A)
+    begun = make.chance.random() < 0.7
+    return [
+        make.clients(12, (4,)),
+        make.watermark(),
+        make.cleanup(),
+        make.job("watermark_collection"),
+        *([] if begun else [deaf]),
+        make.job("commit_table_pruning", *([make.at("connector", 1, deaf)] if begun else [])),
+        Alter(make.next(), Change.HEAR, Table.A),
+        make.job("commit_table_pruning"),
+    ]
+
+
+def _bare(make: Maker) -> list[Step]:
+    """A table has shadow cells, cells without, and no mark; it is disabled too, or not."""
+    table = make.chance.choice(TABLES)
+    away = make.chance.random() < 0.5
+    return [
+        make.clients(14, (4,)),
+        make.watermark(),
+        Alter(make.next(), Change.BARE, table),
+        *([Alter(make.next(), Change.DISABLE, table)] if away else []),
+        make.cleanup(),
+        make.job("watermark_collection"),
+        make.job("commit_table_pruning"),
+        *([Alter(make.next(), Change.ENABLE, table)] if away else []),
+        Alter(make.next(), Change.MARK, table),
+    ]
+
+
+def _paused_while_it_waits(make: Maker) -> list[Step]:
+    """Somebody pauses the tables while a cleanup that keeps to a rate has written nothing to them yet, as it waits
+    for its turn.
+    """
+    pauses = [Say(make.next(), Word.PAUSE, table) for table in TABLES]
+    return [
+        make.clients(16, make.of({(4, 5): 2, (0, 4): 1})),
+        make.watermark(),
+        make.run("orphan_cleanup", *AT_A_RATE, "--execute", seams=(make.in_turn(*pauses),)),
+        *(Say(make.next(), Word.RESUME, table) for table in TABLES),
+    ]

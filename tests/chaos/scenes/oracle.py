@@ -1,0 +1,169 @@
+"""Scenes of oracles: what becomes of the one and of its commit table, and what another leaves beside it.
+
+All that its clients were at is over when an oracle is made anew, and the tables lose what they have; Lowtide's records
+and its journal are of before until somebody resets them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.chaos.maker import Maker, Scene
+from tests.chaos.oracle_steps import Event, Oracle
+from tests.chaos.steps import TABLES, Alter, Change, Resume, Run, Say, Seam, Step, Table, Word
+
+#: Where a cleanup of empty tables has done all that there was to do: it looks whether an entry came meanwhile.
+_UNRECORDED = "read", 6
+
+
+def scenes(make: Maker) -> list[Scene]:
+    """In some order; of runs that an oracle which is made anew meets one, and so of another oracle's tables."""
+    choice = make.chance.choice
+    found = [
+        _numbers_come_twice,
+        choice((_stood_still, _stood_still, _not_yet_recorded)),
+        _entries_come_back,
+        choice((_beside_another, _beside_another, _taken_for_ours)),
+    ]
+    make.chance.shuffle(found)
+    return [partial(scene, make) for scene in found]
+
+
+# -- an oracle that is made anew
+
+
+def _numbers_come_twice(make: Maker) -> list[Step]:
+    """What the journal has of one life of the oracle has the numbers of orphans of the next. Runs see in between
+    that it was made anew, and a person takes the commit table for whole all the same; or the records were lost, and
+    there are more of its clients.
+    """
+    lost = make.chance.random() < 0.4
+    doubted = [_cleanup(make), _now(make, Event.PASS), _now(make, Event.WHOLE), _cleanup(make)]
+    return [
+        *make.all_end(4),
+        _now(make, Event.NOTE),
+        make.clients(24, (4,)),
+        *make.pruned(),
+        *([_now(make, Event.LOSE)] if lost else []),
+        _now(make, Event.ANEW),
+        *(_now(make, Event.AGAIN) for _ in range(3)),
+        *([make.clients(20, (1,))] if lost else []),
+        *([] if lost else doubted),
+        *_reset(make),
+        _cleanup(make),
+        make.job("journal_replay"),
+        Say(make.next(), Word.DECIDE, Table.A),
+    ]
+
+
+def _not_yet_recorded(make: Maker) -> list[Step]:
+    """The oracle is made anew when a cleanup has read tables that are empty, and has yet to say so."""
+    return [
+        *make.all_end(4),
+        *_emptied(make),
+        make.watermark(),
+        _cleanup(make, make.at(*_UNRECORDED, _now(make, Event.ANEW))),
+        make.clients(12, (0, 4)),
+        *_reset(make),
+        _cleanup(make),
+    ]
+
+
+def _stood_still(make: Maker) -> list[Step]:
+    """A run is about to write, and the oracle is made anew before it goes on, with transactions of its next life
+    under the numbers that the run has read; the records are reset before, or after.
+    """
+    ((job, nth),) = make.chance.choices(
+        (("commit_table_pruning", 2), ("orphan_cleanup", 1), ("journal_replay", 1)), (4, 1, 1)
+    )
+    before = make.pruned()
+    if job == "commit_table_pruning":
+        before = before[:-1]
+    if job == "orphan_cleanup":
+        before = [make.watermark()]
+    early = make.chance.random() < 0.3
+    return [
+        *make.all_end(4),
+        _now(make, Event.NOTE),
+        make.clients(20, (0, 1, 4) if job == "orphan_cleanup" else (4,)),
+        *before,
+        make.job(job, make.parking("connector", nth)),
+        _now(make, Event.ANEW),
+        make.clients(30, (4,)),
+        *(_reset(make) if early else [_now(make, Event.PASS)]),
+        Resume(make.next(), -1),
+        *([] if early else _reset(make)),
+        _cleanup(make),
+    ]
+
+
+# -- the commit table
+
+
+def _entries_come_back(make: Maker) -> list[Step]:
+    """The commit table comes back from before some transactions committed; until a person has seen to it that it
+    is whole no job goes by it.
+    """
+    return [
+        _cleanup(make),
+        _now(make, Event.KEEP),
+        make.clients(16, (4,)),
+        make.watermark(),
+        _now(make, Event.BACK),
+        *_some(make, _cleanup(make), make.job("watermark_collection"), make.job("commit_table_pruning")),
+        _now(make, Event.WHOLE),
+        _cleanup(make),
+    ]
+
+
+# -- another oracle
+
+
+def _beside_another(make: Maker) -> list[Step]:
+    """Another oracle's tables are there: nobody says so, or names only its commit table, or all of them."""
+    return [
+        _now(make, Event.OTHER),
+        _cleanup(make),
+        _now(make, Event.COMMITS),
+        _cleanup(make),
+        _now(make, Event.NAMED),
+        _cleanup(make),
+        _now(make, Event.GONE),
+    ]
+
+
+def _taken_for_ours(make: Maker) -> list[Step]:
+    """A table of another oracle's comes after the records began anew, of this one: nobody has confirmed it."""
+    return [
+        make.job("watermark_collection"),
+        Say(make.next(), Word.RESET, Table.A),
+        _now(make, Event.IMPORT),
+        _cleanup(make),
+        _now(make, Event.GONE),
+    ]
+
+
+# -- steps
+
+
+def _now(make: Maker, event: Event) -> Oracle:
+    return Oracle(make.next(), event)
+
+
+def _reset(make: Maker) -> list[Step]:
+    """Not before the oracle has passed what it gave: Lowtide refuses it."""
+    return [_now(make, Event.PASS), _now(make, Event.RESET)]
+
+
+def _cleanup(make: Maker, *seams: Seam) -> Run:
+    return make.job("orphan_cleanup", *seams)
+
+
+def _some(make: Maker, *steps: Step) -> list[Step]:
+    """One or more of them, the first among them."""
+    others = [step for step in steps[1:] if make.chance.random() < 0.4]
+    return [steps[0], *others]
+
+
+def _emptied(make: Maker) -> list[Step]:
+    return [Alter(make.next(), Change.TRUNCATE, table) for table in TABLES]

@@ -1,0 +1,89 @@
+"""Scenes of a journal that lets go of what is old, or that somebody empties."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.chaos.maker import Maker, Scene
+from tests.chaos.steps import TABLES, Alter, Change, Say, Step, Table, Word
+
+
+def scenes(make: Maker) -> list[Scene]:
+    """In some order."""
+    found = [_waiting_for_the_journal, _kept_for_a_snapshot, _let_go_of, _lost]
+    make.chance.shuffle(found)
+    return [partial(scene, make) for scene in found]
+
+
+def _waiting_for_the_journal(make: Maker) -> list[Step]:
+    """A table that came back has not been cleaned since: what it needs stays, though its HBase snapshot is gone."""
+    table = make.chance.choice(TABLES)
+    return [
+        make.clients(14, (4,)),
+        Alter(make.next(), Change.SNAPSHOT, table),
+        *make.pruned(),
+        Alter(make.next(), Change.RESTORE, table),
+        Alter(make.next(), Change.UNSNAP, table),
+        make.job("commit_table_pruning", execute=False),
+        make.job("commit_table_pruning"),
+        make.cleanup(),
+    ]
+
+
+def _kept_for_a_snapshot(make: Maker) -> list[Step]:
+    """The journal has to keep what an HBase snapshot may need, of a table that is gone too, or whose name a plain
+    one has by now, and it comes back.
+    """
+    table = make.chance.choice(TABLES)
+    gone, plain = make.of({(False, False): 2, (True, False): 1, (True, True): 2})
+    return [
+        *(make.all_end(3) if gone else []),
+        *([Alter(make.next(), Change.MAKE, Table.C)] if gone else []),
+        make.clients(14, (4,)),
+        Alter(make.next(), Change.SNAPSHOT, Table.C if gone else table),
+        *make.pruned(),
+        *([Alter(make.next(), Change.DROP, Table.C)] if gone else []),
+        *([Alter(make.next(), Change.PLAIN, Table.C)] if plain else []),
+        make.job("commit_table_pruning", execute=False),
+        make.job("commit_table_pruning"),
+        *([Alter(make.next(), Change.DROP, Table.C)] if plain else []),
+        *([] if gone else [Alter(make.next(), Change.RESTORE, table), make.cleanup()]),
+        Alter(make.next(), Change.UNSNAP, Table.C if gone else table),
+    ]
+
+
+def _let_go_of(make: Maker) -> list[Step]:
+    """What a backup has comes back after the journal has let go of what proved it: a person decides."""
+    tables = make.chance.choice(((Table.A,), TABLES))
+    return [
+        *make.all_end(3),
+        make.clients(14, (4,)),
+        *(Alter(make.next(), Change.SNAPSHOT, table) for table in TABLES),
+        *make.pruned(),
+        *(Alter(make.next(), Change.UNSNAP, table) for table in TABLES),
+        make.job("commit_table_pruning"),
+        *(Alter(make.next(), Change.TRUNCATE, table) for table in tables),
+        *(Alter(make.next(), Change.LOAD, table) for table in tables),
+        make.cleanup(),
+        Say(make.next(), Word.DECIDE, Table.A),
+    ]
+
+
+def _lost(make: Maker) -> list[Step]:
+    """A table comes back, and somebody empties the journal, before a cleanup or when it is at work."""
+    table = make.chance.choice(TABLES)
+    lose = Alter(make.next(), Change.LOSE, table)
+    at_work = make.chance.random() < 0.5
+    return [
+        *make.all_end(3),
+        make.clients(14, (4,)),
+        Alter(make.next(), Change.SNAPSHOT, table),
+        *make.pruned(),
+        *([] if at_work else [lose]),
+        Alter(make.next(), Change.RESTORE, table),
+        make.cleanup(*([make.at("read", make.chance.randint(2, 12), lose)] if at_work else [])),
+        Say(make.next(), Word.ACCEPT, table),
+        make.cleanup(),
+        Say(make.next(), Word.DECIDE, Table.A),
+        Alter(make.next(), Change.UNSNAP, table),
+    ]

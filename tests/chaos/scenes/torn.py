@@ -1,0 +1,34 @@
+"""Scenes of torn transactions: a sibling's shadow cell is the only proof, and that is where it is hard to see."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.chaos.maker import Maker, Scene
+from tests.chaos.scenes.late import landing_late
+from tests.chaos.steps import ROWS, Alter, Change, Compact, Step, Table
+
+
+def scenes(make: Maker) -> list[Scene]:
+    """In some order. After the last there is a table that nobody has confirmed."""
+    found = [Change.DISABLE, Change.UNMARK, Change.GARBLE]
+    make.chance.shuffle(found)
+    return [partial(landing_late, make), *(partial(_unseen, make, change) for change in (*found, Change.RENAME))]
+
+
+def _unseen(make: Maker, change: Change) -> list[Step]:
+    """The only proof is where a cleanup does not see it, or cannot read it."""
+    # A client proves its cells table by table, so that the half that is proved is in the first, mostly.
+    table = make.of({Table.A: 4, Table.B: 1})
+    steps: list[Step] = [make.clients(20, (10,)), make.watermark(), Compact(make.next())]
+    if change is Change.RENAME:
+        steps += make.all_end(6)  # or somebody would write to what is not there
+        steps += [make.job("watermark_collection")]  # by which a table that comes later is told from others
+    if change is Change.GARBLE:
+        steps += [Alter(make.next(), change, table, key) for key in make.chance.sample(range(1, ROWS), 2)]
+    else:
+        steps += [Alter(make.next(), change, table, make.chance.randrange(1, ROWS))]
+    steps += [make.cleanup(full=make.chance.random() < 0.3)]
+    if change is Change.UNMARK:
+        steps += [Alter(make.next(), Change.MARK, table)]
+    return steps
