@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -27,16 +27,17 @@ from tests.chaos.judge import Judge, Seen
 from tests.chaos.laboratory import FAMILIES, GRACE, LEDGER, STATE, Laboratory
 from tests.chaos.ledger_clients import Bank, judge_of
 from tests.chaos.ledger_forger import Forger
-from tests.chaos.nemeses import AT_HBASE, Kind
+from tests.chaos.nemeses import AT_HBASE, Kind, Nemesis
 from tests.chaos.oracle_steps import Oracle
 from tests.chaos.oracles import Oracles
 from tests.chaos.people import People
-from tests.chaos.plan import Nemesis, Plan
+from tests.chaos.plan import Plan
 from tests.chaos.scenes.ledger import WITH_GRACE
 from tests.chaos.sql_clients import Phoenix
 from tests.chaos.steps import (
     APPROVABLE,
     LOSING,
+    MISTAKEN,
     RECORD,
     ROWS,
     Age,
@@ -411,18 +412,14 @@ class Director:
         if not run_id:
             return "nobody was there"
         arguments = step.arguments
-        if "{run}" in arguments:
-            if not self._ran:
-                return "there is no run"
-            chosen = self._ran[step.pick % len(self._ran)]
-            arguments = tuple(chosen if a == "{run}" else a for a in arguments)
-        elif step.job in APPROVABLE and not step.again:
+        for word, (choices, none) in self._stand_for().items():
+            if word in arguments:
+                if not choices:
+                    return none
+                chosen = choices[step.pick % len(choices)]
+                arguments = tuple(chosen if a == word else a for a in arguments)
+        if step.job in APPROVABLE and not step.again:
             self._ran.append(run_id)
-        if "{time}" in arguments:
-            if not self._times:
-                return "no run has ended"
-            time = self._times[step.pick % len(self._times)].isoformat()
-            arguments = tuple(time if a == "{time}" else a for a in arguments)
         arguments = self._with_files(run_id, arguments)
         if "{plan}" in arguments:
             plans = [dry for dry in self._plans if dry.step.job == step.job]
@@ -434,6 +431,15 @@ class Director:
         else:
             actor = Actor(self, step, run_id, arguments)
         return self._start(actor)
+
+    def _stand_for(self) -> dict[str, tuple[Sequence[str], str]]:
+        """What words in a run's arguments may stand for now, and what is said where there is nothing."""
+        mistaken = [f"{start}={commit}" for start, commit in self.judge.history.mistaken.items()]
+        return {
+            "{run}": (self._ran, "there is no run"),
+            "{time}": ([time.isoformat() for time in self._times], "no run has ended"),
+            MISTAKEN: (mistaken, "nobody was mistaken"),
+        }
 
     def _last_that_acted(self) -> str:
         dry = {actor.run_id for actor in self._plans}
@@ -517,6 +523,8 @@ class Director:
         if actor is not self._awaited:
             self._under_way.remove(actor)
         said = self._ended(actor)
+        if "--as-committed" in actor.arguments:
+            self.judge.put_right(actor.run_id, self.seen(), whole=actor.outcome is not None and actor.outcome.code == 0)
         self._look_aside(actor)
         if self._phoenix:
             self._phoenix.asked(actor.run_id)

@@ -183,6 +183,8 @@ class History:
     empty_since: set[str] = field(default_factory=set)
     #: Committed, and nothing in the store need tell: a person decides, and until then nothing becomes of the cells.
     untold: set[int] = field(default_factory=set)
+    #: Committed, as the next, and a person said by mistake that they never did: readers are shown nothing of them then.
+    mistaken: dict[int, int] = field(default_factory=dict)
     #: Up to where a run has recorded all of a table as cleaned, since it last lost anything but by what came back.
     cleaned: dict[str, int] = field(default_factory=dict)
     #: The highest prune bound by which anything was pruned.
@@ -213,6 +215,27 @@ class History:
         self.commits[start] = commit
         self.begun.add(start)
         self.ended.add(start)
+
+    def taken_for_aborted(self, start: int) -> None:
+        """A person said of one that committed that it never did, and nothing tells otherwise."""
+        self.mistaken[start] = self.commits.pop(start)
+
+    def said_of(self, start: int) -> int | None:
+        """When it committed, by whoever knows, be somebody mistaken or not; None: it never did."""
+        return self.commits.get(start, self.mistaken.get(start))
+
+    def committed_after_all(self, start: int, tables: Mapping[str, Raw], *, whole: bool) -> None:
+        """The journal says again what became of it. What is not back in the *tables* was removed; where the *whole* of
+        it is back readers are shown it.
+        """
+        self.commits[start] = self.mistaken.pop(start)
+        for table, raw in tables.items():
+            there = standing(raw)
+            for key in [key for key in self.tables[table] if start_of(key[3]) == start and key not in there]:
+                del self.tables[table][key]
+        if whole:
+            self.torn.discard(start)
+            self.untold.discard(start)
 
     def abandoned(self, start: int, table: str, key: Key, value: bytes) -> None:
         """Of a transaction that nobody logs: its client wrote one cell, and died."""
@@ -534,7 +557,7 @@ class Judge:
             elif not is_shadow(key[2]):
                 if self.history.ever[table].get(key) != now[key]:
                     self._say(where, f"{key} came, and no client wrote it")
-            elif int.from_bytes(now[key], "big") != commits.get(start):
+            elif int.from_bytes(now[key], "big") != self.history.said_of(start):
                 self._say(where, f"a shadow cell {key} came, of a transaction with {commits.get(start)} (2)")
         self._points(where, was, now, {key[0] for key in changed}, self.marks.get(table, -1))
 
@@ -581,13 +604,25 @@ class Judge:
             if old.invalid and not new.invalid and (self.keeps_marks or start not in {*journal, *commits}):
                 self._say(where, f"the mark of {start} went, and the journal has nothing, or it had to stay (4)")
 
+    def put_right(self, where: str, now: Seen, *, whole: bool) -> None:
+        """A restore has ended, that was told of what somebody was mistaken about, *whole*: it says that all is back. By
+        the journal it is so from then on; (5) readers are to see what is back at once.
+        """
+        journal = journal_entries(now.journal)
+        for start in [s for s, commit in self.history.mistaken.items() if journal.get(s) == commit]:
+            self.counts["mistakes put right"] += 1
+            self.history.committed_after_all(start, now.tables, whole=whole)
+            for table, raw in now.tables.items() if whole else ():
+                for key in unproved(standing(raw)):
+                    if start_of(key[3]) == start:
+                        self._say(where, f"{table} {key} is back as committed, and lacks its shadow cell (5)")
+
     def _journal(self, where: str, was: Mapping[int, int | None], now: Mapping[int, int | None]) -> None:
         """No commit timestamp there becomes another, and what comes is so."""
         for start in sorted(now):
             if was.get(start) is not None and was[start] != now[start]:
                 self._say(where, f"{start} has {now[start]} in the journal, and had {was[start]} (4)")
-            elif start not in was and now[start] not in (None, self.history.commits.get(start)):
-                said = self.history.commits.get(start)
+            elif start not in was and now[start] not in (None, said := self.history.said_of(start)):
                 self._say(where, f"{start} came into the journal with {now[start]}, and has {said} (2)")
 
     def _let_go(self, where: str, gone: Collection[int], after: Seen, came_back: Collection[str]) -> None:

@@ -112,9 +112,9 @@ class Place:
 
 
 def drawn(
-    seed: int, numbers: Iterator[int], kinds: Collection[Kind], steps: int, runs: Sequence[int]
+    seed: int, numbers: Iterator[int], kinds: Collection[Kind], places: Sequence[int], runs: Sequence[int]
 ) -> list[tuple[Nemesis, Place]]:
-    """One to :data:`MOST` nemeses of these *kinds* for a plan of so many *steps*, of which *runs* (by their place) are
+    """One to :data:`MOST` nemeses of these *kinds* for a plan, at these *places* of its steps, of which *runs* are
     runs of jobs; none where there are no kinds.
     """
     if not kinds:
@@ -123,7 +123,7 @@ def drawn(
     found = []
     for _ in range(chance.choice((1, 2, 2, MOST, MOST))):
         nemesis = _nemesis(chance, next(numbers), kinds)
-        found.append((nemesis, _place(chance, nemesis.kind, steps, runs)))
+        found.append((nemesis, _place(chance, nemesis.kind, places, runs)))
     return found
 
 
@@ -140,12 +140,12 @@ def _nemesis(chance: random.Random, number: int, kinds: Collection[Kind]) -> Nem
     return Nemesis(number, kind, 0 if kind in (Kind.ORACLE, Kind.HBASE) else lasts, size)
 
 
-def _place(chance: random.Random, kind: Kind, steps: int, runs: Sequence[int]) -> Place:
+def _place(chance: random.Random, kind: Kind, places: Sequence[int], runs: Sequence[int]) -> Place:
     # A run compares the clocks when it begins.
     if kind is Kind.CLOCK and runs and chance.random() < 0.6:
         return Place(chance.choice(runs))
     # Runs ask the gateway when they begin, and never again.
     if not runs or kind in AT_GATEWAY or chance.random() < 0.2:
-        return Place(chance.randrange(1, max(2, steps)))
+        return Place(chance.choice(places))
     (seam,) = chance.choices(list(SEAMS), [often for often, _ in SEAMS.values()])
     return Place(chance.choice(runs), seam, chance.randint(1, SEAMS[seam][1]), chance.random() < 0.25)

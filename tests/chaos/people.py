@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 from lowtide.errors import LowtideError
-from tests.chaos.judge import Judge, standing, start_of, unproved
+from tests.chaos.judge import Judge, is_shadow, standing, start_of, unproved
 from tests.chaos.laboratory import STATE, Laboratory
 from tests.chaos.nemeses import Kind
 from tests.chaos.steps import Say, Table, Word
@@ -119,6 +119,17 @@ class People:
         self._lab.resolve(start, history.commits.get(start))
         return "it committed" if start in history.commits else "it never did"
 
+    def _mistake(self, _: Say) -> str:
+        """Somebody takes a transaction for aborted that committed: nothing in the store says otherwise."""
+        history, cells = self._judge.history, [standing(raw) for raw in self._tables.raw().values()]
+        shown = {start_of(key[3]) for each in cells for key in each if is_shadow(key[2])}
+        over = [s for s in self._unproved_and_over(self._tables.there) if s in history.untold & history.commits.keys()]
+        if not (over := [start for start in over if start not in shown]):
+            return "there is none"
+        self._lab.resolve(over[0], None)
+        history.taken_for_aborted(over[0])
+        return f"{over[0]} never did"
+
     def decide_the_rest(self) -> str:
         """What no proof decides in tables that came back: of each transaction that is over and never committed, so;
         and of those that committed and of which nothing in the store need tell.
@@ -127,7 +138,7 @@ class People:
         never = [start for start in over if start not in history.commits]
         if never:
             self._lab.resolve_aborted(never)
-        untold = [start for start in over if start in history.untold]
+        untold = [start for start in over if start in history.untold & history.commits.keys()]
         for start in untold:
             with suppress(LowtideError):  # something tells by now
                 self._lab.resolve(start, history.commits[start])
@@ -161,6 +172,7 @@ class People:
         Word.CONFIRM: _confirm,
         Word.RESOLVE: _resolve,
         Word.DECIDE: lambda self, _: self.decide_the_rest(),
+        Word.MISTAKE: _mistake,
         Word.MEET: _meet,
         Word.ACCEPT: _accept,
         Word.RESET: _reset,

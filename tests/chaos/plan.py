@@ -41,7 +41,7 @@ from tests.chaos.steps import (
     numbers_in,
     only,
 )
-from tests.chaos.worlds import World
+from tests.chaos.worlds import WORLDS, World
 
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
 KINDS = {"connector": 6, "read": 3, "gateway": 5, "hbase": 1, "files": 2, RECORD: 1, COUNTED: 1, TIMED: 1}
@@ -110,8 +110,11 @@ def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int
     # A run that went on while something is forged would repair by it.
     if parks and world is not World.LEDGER:
         steps = _with_parks(steps, parks, random.Random(f"parks/{seed}"), numbers)
-    runs = [at for at, step in enumerate(steps) if isinstance(step, Run) and "--execute" in step.arguments]
-    found = drawn(seed, numbers, nemeses, len(steps), runs)
+    # What fails in the middle of a scene may keep it from being one: in every third plan of a world it may.
+    in_peace = maker.of_scenes if seed // len(WORLDS) % 3 != 1 else ()
+    places = [at for at, step in enumerate(steps) if at and step.number not in in_peace]
+    runs = [at for at in places if isinstance(step := steps[at], Run) and "--execute" in step.arguments]
+    found = drawn(seed, numbers, nemeses, places, runs)
     # The last first, and into a run before there is something new before it: all else stays where it is.
     for nemesis, place in sorted(found, key=lambda one: (one[1].step, one[1].seam), reverse=True):
         steps = _with_nemesis(steps, nemesis, place, numbers)
@@ -238,6 +241,8 @@ class _Drawer(Maker):
         self.sweeps = world is World.SWEPT
         self._changes = _QUIET | _BY_WORLD[world]
         self._job = "commit_table_pruning"
+        #: The numbers of the steps that scenes consist of.
+        self.of_scenes: set[int] = set()
 
     def steps(self, jobs: int) -> tuple[Step, ...]:
         # Whoever is to come back must have been there.
@@ -254,7 +259,9 @@ class _Drawer(Maker):
         runs = 0
         while runs < jobs or left:
             if left:
-                made += left.pop(0)()
+                scene = left.pop(0)()
+                self.of_scenes |= {step.number for step in scene}
+                made += scene
             made += self._between(self.chance.randint(1, 4) if self.world is not World.LEDGER or not left else 1)
             # A run takes seconds, and most of a plan's are its scenes'.
             if not left or self.chance.random() < (0.1 if self.world is World.LEDGER else 0.25):

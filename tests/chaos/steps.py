@@ -183,6 +183,7 @@ class Word(StrEnum):
     CONFIRM = "confirmed"
     RESOLVE = "whence a person decides of a transaction"
     DECIDE = "whence a person decides of all that nothing proves"
+    MISTAKE = "whence a person says, by mistake, that one which nothing proves never committed"
     MEET = "read by clients of an oracle that has a successor, who mark what they find no proof of"
     ACCEPT = "there while a person goes on without what the journal has lost"
     RESET = "cleaned from 0 again, as all are: the records are reset"
@@ -279,6 +280,8 @@ TURN = "turn"
 WRITTEN = "put_aside"
 #: Where a history GC tells others which mark it has planned for a table, and where it publishes it.
 INTENDED, MARKED = "intend", "apply_mark"
+#: Stands in a restore's arguments for the transaction of which somebody was mistaken last, and when it committed.
+MISTAKEN = "{mistaken}"
 #: The arguments of a run that keeps to a rate, which nothing of a plan would feel.
 AT_A_RATE = ("--rate", "1000000", "--write-rate", "1000000")
 #: The jobs that can be held to an approved plan.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
@@ -227,6 +228,24 @@ def _steps_of_the_world(seed: int) -> set[int]:
     return {number for number in with_all.numbers() if number <= drawn_from}
 
 
+def test_nemeses_leave_the_scenes_of_two_in_three_plans_in_peace() -> None:
+    """In the others a run of a scene meets one, too."""
+    struck: dict[int, set[bool]] = defaultdict(set)
+    for seed in range(96):
+        made = plan.made(seed, nemeses=SHARED)
+        its_own = set(plan.made(seed).numbers())
+        maker = plan._Drawer(seed, worlds.of(seed), ledger=made.ledger, phoenix=False)
+        maker.steps(plan.JOBS)
+        struck[seed // len(worlds.WORLDS) % 3] |= {
+            run.number in maker.of_scenes
+            for run in made.steps
+            if isinstance(run, Run)
+            for seam in run.seams
+            if seam.number not in its_own and any(isinstance(step, Nemesis) for step in seam.steps)
+        }
+    assert struck == {0: {False}, 1: {False, True}, 2: {False}}
+
+
 def test_every_kind_of_nemesis_comes() -> None:
     """In a store with region servers of its own all of them, at every seam."""
     made = [plan.made(seed, nemeses=SERVERS) for seed in range(200)]
@@ -436,6 +455,32 @@ def test_nothing_need_tell_of_what_has_lost_its_proof() -> None:
     ):
         made.history.untold_where(cells, proofs)
         assert made.history.untold == untold
+
+
+def test_what_somebody_was_mistaken_about_is_shown_again_once_the_journal_says_so() -> None:
+    """Not before; its shadow cell says its own commit. Of what is back, all of it where the restore says so."""
+    journaled = [Cell(key(T), b"j", b"C", 2, "put", TC.to_bytes(8, "big"))]
+    for shadows, whole, shown, wrong in (
+        ([SHADOW], True, {KEY[:3]: b"v"}, 0),
+        ([], True, {}, 2),
+        ([], False, {}, 0),
+    ):
+        made = told()
+        made.history.untold_of(T)
+        made.history.taken_for_aborted(T)
+        made.read("here", "t", TC + 1, {})
+        assert of(made, seen(), seen(DATA, *shadows, journal=journaled)) == []
+        made.put_right("here", seen(DATA), whole=True)  # by no word of the journal's
+        made.read("here", "t", TC + 1, {})
+        assert (made.wrong, made.history.commits) == ([], {})
+        made.put_right("here", seen(DATA, *shadows, journal=journaled), whole=whole)
+        made.read("here", "t", TC + 1, shown)
+        assert (len(made.wrong), made.history.commits, made.history.mistaken) == (wrong, {T: TC}, {})
+    made = told()
+    made.history.taken_for_aborted(T)
+    made.put_right("here", seen(journal=journaled), whole=False)
+    made.read("here", "t", TC + 1, {})
+    assert made.wrong == [], "what is not back was removed"
 
 
 def test_a_mark_goes_where_it_is_journaled_and_never_of_an_oracle_whose_clients_write_entries() -> None:

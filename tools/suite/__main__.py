@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / ".lowtide" / "suite"
 _GIB = 1024**3
 #: What all phases together put on the disk at a time, with the room that each of their stores asks for.
-_NEEDS = 4 * _GIB
+_NEEDS = 3 * _GIB
 
 
 def main() -> int:

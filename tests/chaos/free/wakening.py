@@ -33,6 +33,8 @@ class _Standing:
     """As much of a run as the director knows of those that are under way."""
 
     came_back_since: set[str] = field(default_factory=set)
+    anew_since: bool = False
+    puts_back: str = ""
 
 
 class Wakening(Director):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from tests.chaos.maker import Maker, Scene
-from tests.chaos.steps import TABLES, Alter, Change, Say, Step, Table, Word
+from tests.chaos.steps import MISTAKEN, TABLES, Alter, Change, Look, Read, Say, Step, Table, Word
 
 
 def scenes(make: Maker) -> list[Scene]:
@@ -53,7 +54,10 @@ def _kept_for_a_snapshot(make: Maker) -> list[Step]:
 
 
 def _let_go_of(make: Maker) -> list[Step]:
-    """What a backup has comes back after the journal has let go of what proved it: a person decides."""
+    """What a backup has comes back after the journal has let go of what proved it: a person decides, and may be
+    mistaken.
+    """
+    mistaken = make.chance.random() < 0.6
     tables = make.chance.choice(((Table.A,), TABLES))
     return [
         *make.all_end(3),
@@ -65,6 +69,7 @@ def _let_go_of(make: Maker) -> list[Step]:
         *(Alter(make.next(), Change.TRUNCATE, table) for table in tables),
         *(Alter(make.next(), Change.LOAD, table) for table in tables),
         make.cleanup(),
+        *(_mistaken(make) if mistaken else []),
         Say(make.next(), Word.DECIDE, Table.A),
     ]
 
@@ -86,4 +91,19 @@ def _lost(make: Maker) -> list[Step]:
         make.cleanup(),
         Say(make.next(), Word.DECIDE, Table.A),
         Alter(make.next(), Change.UNSNAP, table),
+    ]
+
+
+def _mistaken(make: Maker) -> list[Step]:
+    """A person says of one that committed that it never did, and learns better when a cleanup has put its cells aside;
+    readers are shown them again.
+    """
+    back = make.job("sideline_restore", pick=-1)
+    return [
+        Say(make.next(), Word.MISTAKE, Table.A),
+        Say(make.next(), Word.DECIDE, Table.A),
+        make.cleanup(),
+        replace(back, arguments=(*back.arguments, "--as-committed", MISTAKEN)),
+        Look(make.next()),
+        Read(make.next(), -1, as_of=False),
     ]
