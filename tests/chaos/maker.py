@@ -11,9 +11,6 @@ from tests.chaos.steps import TURN, Act, Clients, Land, Moment, Open, Run, Seam,
 from tests.chaos.worlds import WORLDS, World
 
 T = TypeVar("T")
-#: Makes what has to meet in an order that hardly comes by itself, each time a little different.
-Scene: TypeAlias = Callable[[], list[Step]]
-
 #: What a run of a job has at least.
 ALWAYS = {
     "commit_table_pruning": ("--grace", "0s"),
@@ -41,6 +38,12 @@ class Maker:
         """One of them, by what each weighs."""
         (chosen,) = self.chance.choices(list(weighed), list(weighed.values()))
         return chosen
+
+    def shuffled(self, *things: T) -> list[T]:
+        """All of them, in some order."""
+        found = list(things)
+        self.chance.shuffle(found)
+        return found
 
     def clients(self, transactions: int, crashing: tuple[int, ...] = ()) -> Clients:
         """So many transactions, from begin to end; *crashing* as :class:`Clients` says."""
@@ -116,3 +119,7 @@ class Maker:
             self.job("watermark_collection"),
             self.job("commit_table_pruning"),
         ]
+
+
+#: Makes what has to meet in an order that hardly comes by itself, each time a little different.
+Scene: TypeAlias = Callable[[Maker], list[Step]]

@@ -177,7 +177,6 @@ _JOBS = {
     "sideline_restore": 2,
     "journal_replay": 1,
 }
-#: What a run of a job has at least.
 _QUIET = {
     Change.FLUSH: 4,
     Change.COMPACT: 3,
@@ -259,7 +258,7 @@ class _Drawer(Maker):
         runs = 0
         while runs < jobs or left:
             if left:
-                scene = left.pop(0)()
+                scene = left.pop(0)(self)
                 self.of_scenes |= {step.number for step in scene}
                 made += scene
             made += self._between(self.chance.randint(1, 4) if self.world is not World.LEDGER or not left else 1)

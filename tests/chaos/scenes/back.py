@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.steps import (
     COUNTED,
@@ -26,9 +24,7 @@ from tests.chaos.steps import (
 
 def scenes(make: Maker) -> list[Scene]:
     """In some order, but for the first: no collection is to have told the bound before it."""
-    found = [_as_it_was, _back_at_the_last_moment, _replayed]
-    make.chance.shuffle(found)
-    return [partial(scene, make) for scene in (_under_a_new_name, *found)]
+    return [_under_a_new_name, *make.shuffled(_as_it_was, _back_at_the_last_moment, _replayed)]
 
 
 def _under_a_new_name(make: Maker) -> list[Step]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.scenes.late import hidden
 from tests.chaos.steps import TABLES, Alter, Change, Look, Read, Step, Table
@@ -11,7 +9,7 @@ from tests.chaos.steps import TABLES, Alter, Change, Look, Read, Step, Table
 
 def scenes(make: Maker) -> list[Scene]:
     """In this order."""
-    return [partial(scene, make) for scene in (_healed_before_a_compaction, _refused, hidden)]
+    return [_healed_before_a_compaction, _refused, hidden]
 
 
 def _healed_before_a_compaction(make: Maker) -> list[Step]:

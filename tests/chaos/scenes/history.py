@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.nemeses import ANY, Kind, Nemesis
@@ -30,9 +29,11 @@ from tests.chaos.steps import (
 
 def scenes(make: Maker) -> list[Scene]:
     """In some order, but for the last two."""
-    found = [_history_of_another, _held_at_the_last_moment, _back_while_it_goes]
-    make.chance.shuffle(found)
-    return [partial(scene, make) for scene in (*found, _put_back_into_another, _under_one_name)]
+    return [
+        *make.shuffled(_history_of_another, _held_at_the_last_moment, _back_while_it_goes),
+        _put_back_into_another,
+        _under_one_name,
+    ]
 
 
 def _history_of_another(make: Maker) -> list[Step]:

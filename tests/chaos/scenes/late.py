@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.steps import AT_A_RATE, ROWS, TABLES, Act, Alter, Change, Moment, Resume, Say, Seam, Step, Table, Word
 
 
 def scenes(make: Maker) -> list[Scene]:
     """In some order."""
-    found = [landing_late, hidden, _overtaken, _unjournaled, _bare, _paused_while_it_waits]
-    make.chance.shuffle(found)
-    return [partial(scene, make) for scene in found]
+    return make.shuffled(landing_late, hidden, _overtaken, _unjournaled, _bare, _paused_while_it_waits)
 
 
 def landing_late(make: Maker) -> list[Step]:

@@ -6,8 +6,6 @@ would decide by forged rows is no fault of the ledger's.
 
 from __future__ import annotations
 
-from functools import partial
-
 from tests.chaos.ledger_plan import (
     BALANCES,
     REPAIR,
@@ -41,21 +39,22 @@ _BOOKS = (*_REFUSING, "open_transactions", "users")
 
 def scenes(make: Maker) -> list[Scene]:
     """In some order; the one without which the others' runs would all look at everything comes first."""
-    found = [
-        _behind_the_mark,
-        _found_by_two,
-        _found_by_the_next,
-        _forged_meanwhile,
-        _lost,
-        _said_to_be_dropped,
-        _within_the_grace,
-        _refused,
-        _hushed,
-        _loose,
-        _mended,
+    return [
+        _all_is_looked_at,
+        *make.shuffled(
+            _behind_the_mark,
+            _found_by_two,
+            _found_by_the_next,
+            _forged_meanwhile,
+            _lost,
+            _said_to_be_dropped,
+            _within_the_grace,
+            _refused,
+            _hushed,
+            _loose,
+            _mended,
+        ),
     ]
-    make.chance.shuffle(found)
-    return [partial(scene, make) for scene in (_all_is_looked_at, *found)]
 
 
 def _all_is_looked_at(make: Maker) -> list[Step]:
@@ -72,7 +71,7 @@ def _found_by_the_next(make: Maker) -> list[Step]:
     first = _repair(make, execute=make.chance.random() < 0.5)
     return [
         _repair(make, make.at(MARK, 1, _forge(make, Forgery.OTHER))),
-        *_shuffled(make, _balances(make), first),
+        *make.shuffled(_balances(make), first),
         *_undone(make),
     ]
 
@@ -114,7 +113,7 @@ def _said_to_be_dropped(make: Maker) -> list[Step]:
 
 def _mended(make: Maker) -> list[Step]:
     """Records are of another moment than their transactions, as when tables came back: they follow these."""
-    forged = _shuffled(make, *(_forge(make, f) for f in (Forgery.MISSING, Forgery.AMOUNT, Forgery.THIRD)))
+    forged = make.shuffled(*(_forge(make, f) for f in (Forgery.MISSING, Forgery.AMOUNT, Forgery.THIRD)))
     return [*forged[: make.chance.randint(1, 2)], _forge(make, Forgery.MISSING), Mend(make.next()), _repair(make)]
 
 
@@ -214,9 +213,3 @@ def _dead(make: Maker, *, slow: bool = False) -> list[Step]:
 
 def _write(make: Maker) -> Move:
     return Move(make.next(), -1, 0, End.WRITE)
-
-
-def _shuffled(make: Maker, *steps: Step) -> list[Step]:
-    found = list(steps)
-    make.chance.shuffle(found)
-    return found

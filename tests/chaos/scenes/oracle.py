@@ -6,8 +6,6 @@ and its journal are of before until somebody resets them.
 
 from __future__ import annotations
 
-from functools import partial
-
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.oracle_steps import Event, Oracle
 from tests.chaos.steps import TABLES, Alter, Change, Resume, Run, Say, Seam, Step, Table, Word
@@ -19,14 +17,12 @@ _UNRECORDED = "read", 6
 def scenes(make: Maker) -> list[Scene]:
     """In some order; of runs that an oracle which is made anew meets one, and so of another oracle's tables."""
     choice = make.chance.choice
-    found = [
+    return make.shuffled(
         _numbers_come_twice,
         choice((_stood_still, _stood_still, _not_yet_recorded)),
         _entries_come_back,
         choice((_beside_another, _beside_another, _taken_for_ours)),
-    ]
-    make.chance.shuffle(found)
-    return [partial(scene, make) for scene in found]
+    )
 
 
 # -- an oracle that is made anew

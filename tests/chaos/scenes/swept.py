@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.steps import MISTAKEN, TABLES, Alter, Change, Look, Read, Say, Step, Table, Word
@@ -11,9 +10,7 @@ from tests.chaos.steps import MISTAKEN, TABLES, Alter, Change, Look, Read, Say, 
 
 def scenes(make: Maker) -> list[Scene]:
     """In some order."""
-    found = [_waiting_for_the_journal, _kept_for_a_snapshot, _let_go_of, _lost]
-    make.chance.shuffle(found)
-    return [partial(scene, make) for scene in found]
+    return make.shuffled(_waiting_for_the_journal, _kept_for_a_snapshot, _let_go_of, _lost)
 
 
 def _waiting_for_the_journal(make: Maker) -> list[Step]:

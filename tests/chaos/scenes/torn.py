@@ -11,9 +11,8 @@ from tests.chaos.steps import ROWS, Alter, Change, Compact, Step, Table
 
 def scenes(make: Maker) -> list[Scene]:
     """In some order. After the last there is a table that nobody has confirmed."""
-    found = [Change.DISABLE, Change.UNMARK, Change.GARBLE]
-    make.chance.shuffle(found)
-    return [partial(landing_late, make), *(partial(_unseen, make, change) for change in (*found, Change.RENAME))]
+    found = make.shuffled(Change.DISABLE, Change.UNMARK, Change.GARBLE)
+    return [landing_late, *(partial(_unseen, change=change) for change in (*found, Change.RENAME))]
 
 
 def _unseen(make: Maker, change: Change) -> list[Step]:
