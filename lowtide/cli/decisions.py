@@ -17,9 +17,9 @@ from lowtide.cli.options import ConfigFile, Yes, ask
 from lowtide.config import Config
 from lowtide.errors import NAMES_OF_TABLES, UsageError
 from lowtide.journal import life
-from lowtide.journal.decision_lines import UNDECIDED, Decision, parse, row_of
+from lowtide.journal.decision_lines import UNDECIDED, Decision, Filled, parse, row_of
 from lowtide.journal.decisions import Decisions, became
-from lowtide.store.gateway import low_watermark
+from lowtide.store.gateway import low_watermark, table_state
 from lowtide.store.state import StateStore, opened
 from lowtide.terminal.console import new_console
 
@@ -85,11 +85,12 @@ def resolve(
 
     All are checked before one is recorded. What was decided can be decided anew.
     """
-    decisions, left = _decisions(starts or [], aborted, committed, shown_in, file)
+    asked = _asked(starts or [], aborted, committed, shown_in, file)
+    decisions = asked.decisions
     loaded = configured_to_act(config)
     name = loaded.state.journal_table
     with opened(loaded) as state:
-        _, replaced = _allowed(loaded, state, decisions)
+        _, replaced = _allowed(loaded, state, asked)
     for old in replaced:
         console.print(
             f"This replaces {old}. Where a cleanup has acted on that already, `lowtide verify` names the cells that "
@@ -99,7 +100,7 @@ def resolve(
     decided = _summed_up(decisions)
     ask(f"Record in {name} that {decided}?", yes=yes)
     with opened(loaded) as state:
-        allowed, now = _allowed(loaded, state, decisions)
+        allowed, now = _allowed(loaded, state, asked)
         check_same(replaced, now, f"what {name} says of these transactions")
         state.create()
         state.record_format()
@@ -108,14 +109,24 @@ def resolve(
         life.checked(state.connection, state, name, acting=True)
         keep(state, loaded, config, "resolve", f"decided that {decided}")
     console.print(f"Recorded in {name}. The next orphan_cleanup --execute acts on it.", soft_wrap=True)
-    if left:
-        console.print(f"{left} lines of {file} are still {UNDECIDED}; they were left out.", soft_wrap=True)
+    if asked.left:
+        console.print(f"{asked.left} lines of {file} are still {UNDECIDED}; they were left out.", soft_wrap=True)
 
 
-def _allowed(config: Config, state: StateStore, decisions: list[Decision]) -> tuple[Decisions, list[str]]:
+def _allowed(config: Config, state: StateStore, asked: Filled) -> tuple[Decisions, list[str]]:
     """By what these decisions are allowed, all of them, and what was decided before that they replace."""
-    written = [config.omid.commit_table] if any(each.shown for each in decisions) else []
+    decisions, omid = asked.decisions, config.omid
+    written = [omid.commit_table] if any(each.shown for each in decisions) else []
     state.check_not_paused(config.state.journal_table, *written)
+    # As for a run: of which transactions the numbers are is not known while the oracle may be another.
+    state.check_commit_table(omid.commit_table, table_state(state.connection, omid.commit_table)[1])
+    state.check_low_watermark(low_watermark(state.connection, config))
+    if asked.resets is not None and asked.resets != (resets := state.generation()):
+        msg = (
+            f"the records were reset since the run that wrote the file ({asked.resets} resets then, {resets} now), as "
+            "after an oracle was made anew: other transactions may have these numbers. Take the file of a newer run"
+        )
+        raise UsageError(msg)
     anew = state.numbered_anew()
     # A journal that is gone, or lost rows, is not made anew.
     life.checked(state.connection, state, config.state.journal_table, acting=False)
@@ -124,10 +135,10 @@ def _allowed(config: Config, state: StateStore, decisions: list[Decision]) -> tu
     return allowed, [old for old in replaced if old]
 
 
-def _decisions(
+def _asked(
     starts: list[int], aborted: bool, committed: int | None, shown_in: tuple[str, str] | None, file: Path | None
-) -> tuple[list[Decision], int]:
-    """The decisions that the command was given, and how many lines of the file have none yet."""
+) -> Filled:
+    """What the command was given."""
     if (bool(starts), aborted, committed is not None) not in (
         (False, False, False),
         (True, True, False),
@@ -146,19 +157,19 @@ def _decisions(
         raise UsageError(msg)
     if file is None:
         shown = None if shown_in is None else (shown_in[0], row_of(shown_in[1]))
-        return [Decision(start, committed, shown) for start in dict.fromkeys(starts)], 0
+        return Filled([Decision(start, committed, shown) for start in dict.fromkeys(starts)])
     try:
-        found, left = parse(file.read_text("utf-8"))
+        found = parse(file.read_text("utf-8"))
     except OSError as error:
         msg = (
             f"{file} cannot be read: {error.strerror}; one that a run wrote elsewhere (hdfs://...) is to be copied "
             "here first"
         )
         raise UsageError(msg) from None
-    if not found:
-        msg = f"{file} decides nothing: {left} lines are still {UNDECIDED}"
+    if not found.decisions:
+        msg = f"{file} decides nothing: {found.left} lines are still {UNDECIDED}"
         raise UsageError(msg)
-    return found, left
+    return found
 
 
 def _summed_up(decisions: list[Decision]) -> str:

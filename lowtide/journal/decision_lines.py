@@ -5,12 +5,14 @@ resolve --from`` reads. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lowtide.errors import UsageError
 
 #: What a run writes in the place of a decision.
 UNDECIDED = "undecided"
+#: Begins the line that tells how often the records were reset before the run.
+RESETS = "resets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +26,26 @@ class Decision:
     shown: tuple[str, bytes] | None = None
 
 
-def lines(run: str, table: str, undecided: Iterable[tuple[int, int, str]]) -> Iterator[str]:
+@dataclass(slots=True)
+class Filled:
+    """What a person has filled in.
+
+    *left*: how many lines are not. *resets*: how often the records had been reset when the file was written; None: it
+    does not say so.
+    """
+
+    decisions: list[Decision] = field(default_factory=list)
+    left: int = 0
+    resets: int | None = None
+
+
+def lines(run: str, table: str, resets: int, undecided: Iterable[tuple[int, int, str]]) -> Iterator[str]:
     """A file to be filled in.
 
     Args:
         run: that found them.
         table: where their cells are.
+        resets: how often the records were reset before it: after another, numbers may be other transactions'.
         undecided: start timestamp, number of cells, the row of one of them in hexadecimal.
     """
     yield (
@@ -38,24 +54,28 @@ def lines(run: str, table: str, undecided: Iterable[tuple[int, int, str]]) -> It
     )
     yield "#   aborted        or        committed TIMESTAMP"
     yield f"# then: lowtide resolve --from FILE. Lines that say {UNDECIDED} are left out."
+    yield f"{RESETS} {resets}  # of the records, before that run"
     for start, cells, row in undecided:
         yield f"{start} {UNDECIDED}  # {cells} cells, such as in row {row}"
 
 
-def parse(text: str) -> tuple[list[Decision], int]:
-    """The decisions in a file, and how many lines are not filled in.
+def parse(text: str) -> Filled:
+    """What is in a file.
 
     Raises:
         UsageError: a line is none of these, or a transaction has two.
     """
     found: dict[int, Decision] = {}
-    left = 0
+    filled = Filled()
     for number, line in enumerate(text.splitlines(), 1):
         match line.partition("#")[0].split():
             case []:
                 continue
             case [start, word] if start.isdecimal() and word == UNDECIDED:
-                left += 1
+                filled.left += 1
+                continue
+            case [word, resets] if word == RESETS and resets.isdecimal():
+                filled.resets = int(resets)
                 continue
             case [start, "aborted"] if start.isdecimal():
                 decision = Decision(int(start), None)
@@ -72,7 +92,8 @@ def parse(text: str) -> tuple[list[Decision], int]:
         if found.setdefault(decision.start, decision) != decision:
             msg = f"line {number}: transaction {decision.start} is decided twice, in two ways; nothing was recorded"
             raise UsageError(msg)
-    return list(found.values()), left
+    filled.decisions = list(found.values())
+    return filled
 
 
 def row_of(text: str) -> bytes:

@@ -4,6 +4,7 @@ what the commands ask before they act.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,8 +21,9 @@ from lowtide.cli import state as state_command
 from lowtide.cli.app import app
 from lowtide.errors import ConsentError, LowtideError, StoreError, UsageError, WatermarkError
 from lowtide.journal import life
-from lowtide.journal.decision_lines import Decision, lines, parse
+from lowtide.journal.decision_lines import Decision, Filled, lines, parse
 from lowtide.journal.decisions import Decisions
+from lowtide.store.oracle import OracleRows
 from lowtide.store.records import Journal
 from lowtide.values.formats import INVALID_QUALIFIER, INVALID_VALUE, commit_key
 from tests.unit.test_journal import ENTRIES, JOURNAL, START, Tables
@@ -31,13 +33,13 @@ def test_a_file_that_a_run_wrote_decides_what_is_filled_in() -> None:
     """As it is written it decides nothing; each line that is filled in, its transaction. Comments and empty lines are
     nobody's.
     """
-    written = "\n".join(lines("run", "orders", [(5000, 3, "72"), (5050, 1, "73"), (5100, 2, "74")]))
+    written = "\n".join(lines("run", "orders", 2, [(5000, 3, "72"), (5050, 1, "73"), (5100, 2, "74")]))
     assert "run run found" in written
-    assert parse(written) == ([], 3)
+    assert parse(written) == Filled([], 3, 2)
+    assert parse(f"{START} aborted") == Filled([Decision(START, None)]), "a file of one's own, or of an older Lowtide"
     filled = written.replace("5000 undecided", "5000 aborted").replace("5050 undecided", "5050 committed 5150")
-    assert parse(filled + "\n\n5200 committed 5300 orders 7275\n5000 aborted\n") == (
-        [Decision(5000, None), Decision(5050, 5150), Decision(5200, 5300, ("orders", b"ru"))],
-        1,
+    assert parse(filled + "\n\n5200 committed 5300 orders 7275\n5000 aborted\n") == Filled(
+        [Decision(5000, None), Decision(5050, 5150), Decision(5200, 5300, ("orders", b"ru"))], 1, 2
     )
 
 
@@ -49,6 +51,7 @@ def test_a_file_that_a_run_wrote_decides_what_is_filled_in() -> None:
         ("5000 committed 5100 orders", "is expected"),
         ("-50 aborted", "is expected"),
         ("5000 committed 5100 orders row", "hexadecimal"),
+        ("resets some", "is expected"),
         ("4950 committed 5050", "line 2: transaction 4950 is decided twice"),
     ],
 )
@@ -88,7 +91,7 @@ class World:
         self.connection = Tables(ENTRIES, JOURNAL)
         self.known, self.observed = Journal(True, stated=7), life.Observed(True, 7, None, life.OwnRow())
         self.there = self.recorded = True
-        self.low_watermark = 100
+        self.low_watermark, self.resets = 100, 0
         #: The commit table's: as runs remember it, and as it is.
         self.lives = [7, 7]
         self.paused: set[str] = set()
@@ -106,6 +109,12 @@ class World:
 
     def has_table(self, _: str) -> bool:
         return self.there
+
+    check_commit_table = OracleRows.check_commit_table
+    check_low_watermark = OracleRows.check_low_watermark
+
+    def generation(self) -> int:
+        return self.resets
 
     def exists(self) -> bool:
         return True
@@ -130,7 +139,7 @@ class World:
         return []
 
     def recorded_low_watermark(self) -> Any:
-        return SimpleNamespace(low_watermark=100)
+        return SimpleNamespace(low_watermark=100, back=None)
 
     def record_format(self) -> None:
         self.done.append("numbered")
@@ -160,7 +169,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     for module in (commit_table, decisions, state_command):
         monkeypatch.setattr(module, "opened", made.opened)
     monkeypatch.setattr(commit_table, "expiring_entries", lambda *_: {})
-    monkeypatch.setattr(commit_table, "table_state", lambda *_: (True, made.lives[1]))
+    for module in (commit_table, decisions):
+        monkeypatch.setattr(module, "table_state", lambda *_: (True, made.lives[1]))
     for module in (decisions, state_command):
         monkeypatch.setattr(module, "low_watermark", lambda *_: made.low_watermark)
     monkeypatch.setattr(life, "observe", lambda *_: made.observed)
@@ -311,3 +321,49 @@ def test_what_is_paused_is_not_written_to_by_hand_either(
         world.paused.add(table)
     refused = say(world, monkeypatch, tmp_path, argv, lambda world: world.paused.add(table))
     assert (type(refused.exception), world.done) == (ConsentError, [])
+
+
+def came_back(world: World) -> None:
+    """The commit table, from an HBase snapshot."""
+    world.lives[1] += 1
+
+
+def went_back(world: World) -> None:
+    """The oracle's low watermark, behind the one that a run has recorded."""
+    world.low_watermark = 99
+
+
+def was_reset(world: World) -> None:
+    """The records, once more."""
+    world.resets += 1
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "while it is asked"])
+@pytest.mark.parametrize(
+    ("happens", "error", "told"),
+    [
+        (came_back, StoreError, "lowtide commit-table whole"),
+        (went_back, WatermarkError, "the low watermark has gone back from 100 to 99"),
+        (was_reset, UsageError, "the records were reset since the run that wrote the file .2 resets then, 3 now."),
+    ],
+)
+def test_nothing_is_decided_of_numbers_that_may_be_other_transactions(
+    happens: Callable[[World], None],
+    error: type[LowtideError],
+    told: str,
+    late: bool,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """As no run goes by a commit table of another life, or a low watermark that went back, no decision does; and none
+    that stands in a file of before a reset.
+    """
+    world.resets = 2
+    file = tmp_path / "undecided"
+    file.write_text("\n".join(lines("run", "orders", 2, [(START, 1, "72")])).replace("undecided  #", "aborted  #"))
+    if not late:
+        happens(world)
+    refused = say(world, monkeypatch, tmp_path, ["resolve", "--from", str(file)], happens)
+    assert (type(refused.exception), world.done) == (error, [])
+    assert re.search(told, str(refused.exception))
