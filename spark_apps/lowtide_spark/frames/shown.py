@@ -14,10 +14,19 @@ from lowtide.run.cell_lines import LONGEST
 
 def in_hex(data: Column) -> Column:
     """Bytes in hexadecimal, lower case; of a long one the first: ``6162... (5,000 bytes)``."""
-    text = F.lower(F.hex(head(data)))
+    text = in_whole_hex(head(data))
     return F.when(is_short(data), text).otherwise(
         F.concat(text, F.lit("... ("), F.format_number(F.length(data), 0), F.lit(" bytes)"))
     )
+
+
+def in_whole_hex(data: Column) -> Column:
+    """All bytes in hexadecimal, lower case.
+
+    Not by ``lower``: the first use of that has Spark 4 look at each character that there is, which takes each driver
+    and each executor seconds of its start.
+    """
+    return F.translate(F.hex(data), "ABCDEF", "abcdef")
 
 
 def head(data: Column) -> Column:

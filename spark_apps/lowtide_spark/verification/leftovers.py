@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from lowtide.verification.findings import NAMED, Verification, Violation
 from lowtide_spark.frames.local import few_rows
-from lowtide_spark.frames.shown import is_short
+from lowtide_spark.frames.shown import in_whole_hex, is_short
 from lowtide_spark.run.context import Run
 from lowtide_spark.verification.look import Look
 from lowtide_spark.verification.rawcells import pairs
@@ -68,9 +68,9 @@ def _name(run: Run, found: Verification, tables: Sequence[Table], known: DataFra
             .where("start_ts <= watermark")
             .select(
                 F.lit(table.name).alias("table"),
-                F.lower(F.hex("row")).alias("row"),
-                F.lower(F.hex("family")).alias("family"),
-                F.lower(F.hex("qualifier")).alias("qualifier"),
+                in_whole_hex(F.col("row")).alias("row"),
+                in_whole_hex(F.col("family")).alias("family"),
+                in_whole_hex(F.col("qualifier")).alias("qualifier"),
                 "timestamp",
                 "start_ts",
             )

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.verification.findings import Verification
+from lowtide_spark.frames.shown import in_whole_hex
 from lowtide_spark.run.context import Run
 from lowtide_spark.verification import aborted, leftovers, remedies
 from lowtide_spark.verification.look import Look
@@ -30,7 +31,11 @@ def check(run: Run, found: Verification, tables: Sequence[Table], aside: Aside, 
         lacking = F.col("data") & shadow.isNull() & mine
         cells = with_claims(run, table, pairs(raw_cells(run, table)).where(start <= found.low_watermark))
         place = F.struct(
-            F.lit(table.name).alias("table"), F.lower(F.hex("row")).alias("row"), "family", "qualifier", "timestamp"
+            F.lit(table.name).alias("table"),
+            in_whole_hex(F.col("row")).alias("row"),
+            "family",
+            "qualifier",
+            "timestamp",
         )
         claimed = lacking & (start <= F.greatest(F.col("watermark"), F.lit(found.bound)))
         parts.append(
