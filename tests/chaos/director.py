@@ -100,9 +100,19 @@ class Report:
 class Director:
     """Carries out one plan, once."""
 
-    def __init__(self, lab: Laboratory, plan: Plan, *, first: bool = False) -> None:
-        """*first*: the first thing that is wrong says enough, and nothing happens after it."""
+    def __init__(
+        self,
+        lab: Laboratory,
+        plan: Plan,
+        *,
+        first: bool = False,
+        entered: Callable[[int | None], None] = lambda _: None,
+    ) -> None:
+        """*first*: the first thing that is wrong says enough, and nothing happens after it. *entered* is told before
+        each step which of the plan's scenes it is of.
+        """
         self._first = first
+        self._entered = entered
         self.lab = lab
         self.plan = plan
         self.judge = Judge(sweeps=plan.sweeps, keeps_marks=plan.low_latency)
@@ -183,9 +193,11 @@ class Director:
 
     def _all_of_it(self) -> list[str]:
         for step in self.plan.steps:
+            self._entered(self.plan.scene_of(step))
             self._take(step)
             if self._first and self.judge.wrong:
                 return []
+        self._entered(None)
         self._end_the_faults()
         self._last_rounds()
         seen = self.seen()

@@ -39,6 +39,10 @@ class Maker:
         (chosen,) = self.chance.choices(list(weighed), list(weighed.values()))
         return chosen
 
+    def variant(self, *things: T) -> T:
+        """One of them: plans of a world that follow each other have one after the other, so that a few have all."""
+        return things[self.seed // len(WORLDS) % len(things)]
+
     def shuffled(self, *things: T) -> list[T]:
         """All of them, in some order."""
         found = list(things)

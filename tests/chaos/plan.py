@@ -72,6 +72,8 @@ class Plan:
     #: Whether the oracle is in low-latency mode, as the configuration says: clients write their entries themselves,
     #: each where there is no mark, so that a mark has to stay.
     low_latency: bool = False
+    #: The numbers of the steps of each scene of its world; between those is what comes by chance.
+    scenes: tuple[frozenset[int], ...] = ()
 
     def numbers(self) -> list[int]:
         """Of all steps and seams, from the outermost on."""
@@ -80,6 +82,15 @@ class Plan:
     def only(self, kept: Collection[int]) -> Plan:
         """What is left of it with these numbers alone. What was to happen at a seam that goes, goes with it."""
         return replace(self, steps=only(self.steps, frozenset(kept)))
+
+    def with_scenes(self, kept: Collection[int]) -> Plan:
+        """What is left of it where of its scenes only these are played, the first being 0. All else stays."""
+        gone = {number for at, scene in enumerate(self.scenes) if at not in kept for number in scene}
+        return replace(self, steps=tuple(step for step in self.steps if step.number not in gone))
+
+    def scene_of(self, step: Step) -> int | None:
+        """Which of its scenes a step is of; None: of none."""
+        return next((at for at, scene in enumerate(self.scenes) if step.number in scene), None)
 
     def jobs(self) -> int:
         """How many runs of jobs it has."""
@@ -111,14 +122,24 @@ def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int
     if parks and world is not World.LEDGER:
         steps = _with_parks(steps, parks, random.Random(f"parks/{seed}"), numbers)
     # What fails in the middle of a scene may keep it from being one: in every third plan of a world it may.
-    in_peace = maker.of_scenes if seed // len(WORLDS) % 3 != 1 else ()
+    in_peace = frozenset().union(*maker.scenes) if seed // len(WORLDS) % 3 != 1 else ()
     places = [at for at, step in enumerate(steps) if at and step.number not in in_peace]
     runs = [at for at in places if isinstance(step := steps[at], Run) and "--execute" in step.arguments]
     found = drawn(seed, numbers, nemeses, places, runs)
     # The last first, and into a run before there is something new before it: all else stays where it is.
     for nemesis, place in sorted(found, key=lambda one: (one[1].step, one[1].seam), reverse=True):
         steps = _with_nemesis(steps, nemesis, place, numbers)
-    return Plan(seed, steps, maker.torn, maker.ledger, maker.compactor, phoenix, maker.sweeps, maker.low_latency)
+    return Plan(
+        seed,
+        steps,
+        maker.torn,
+        maker.ledger,
+        maker.compactor,
+        phoenix,
+        maker.sweeps,
+        maker.low_latency,
+        tuple(maker.scenes),
+    )
 
 
 def _with_parks(steps: Sequence[Step], parks: int, chance: random.Random, numbers: Iterator[int]) -> tuple[Step, ...]:
@@ -240,8 +261,8 @@ class _Drawer(Maker):
         self.sweeps = world is World.SWEPT
         self._changes = _QUIET | _BY_WORLD[world]
         self._job = "commit_table_pruning"
-        #: The numbers of the steps that scenes consist of.
-        self.of_scenes: set[int] = set()
+        #: Of each scene the numbers of its steps.
+        self.scenes: list[frozenset[int]] = []
 
     def steps(self, jobs: int) -> tuple[Step, ...]:
         # Whoever is to come back must have been there.
@@ -259,7 +280,7 @@ class _Drawer(Maker):
         while runs < jobs or left:
             if left:
                 scene = left.pop(0)(self)
-                self.of_scenes |= {step.number for step in scene}
+                self.scenes.append(frozenset(step.number for step in scene))
                 made += scene
             made += self._between(self.chance.randint(1, 4) if self.world is not World.LEDGER or not left else 1)
             # A run takes seconds, and most of a plan's are its scenes'.

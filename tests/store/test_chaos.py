@@ -5,17 +5,19 @@ plan that is carried out twice comes out the same.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import deadman
 import pytest
-from breaking.catalogue import CHAOS_OVER, CHAOS_SECONDS, CHAOS_SEEDS, CHAOS_TAKEN, number_of_today
+from breaking.catalogue import CHAOS_LINES, CHAOS_OVER, CHAOS_SECONDS, CHAOS_SEEDS, CHAOS_TAKEN, number_of_today
+from breaking.reach import Part
 from deadman import Die, Effect, Moment
 from lowtide_spark.frames.store import Store
 from pyspark.sql import SparkSession
@@ -27,15 +29,15 @@ from tests import seeds
 from tests.chaos import plan
 from tests.chaos.director import Director, Report
 from tests.chaos.laboratory import Laboratory
+from tests.chaos.lines import Lines
 from tests.chaos.lying import LyingRelay
 from tests.chaos.nemeses import SHARED
 
 #: Each commit has a seed of its own, the number of commits below it; it is the test's name that tells which.
 COMMIT = number_of_today(Path(__file__).parent)
-SEEDS = list(dict.fromkeys([COMMIT, *seeds.of("chaos", count=0, always=range(1, 21))]))
+SEEDS = dict.fromkeys([COMMIT, *seeds.of("chaos", count=0, always=range(1, 21))])
 asked = os.environ.get(CHAOS_SEEDS)
-if asked:
-    SEEDS = [int(seed) for seed in asked.split(",")]
+PARTS = [Part.of(text) for text in asked.split(",")] if asked else [Part(seed) for seed in SEEDS]
 #: When no seed is to begin any more; of a test that runs for itself each does.
 UNTIL = time.monotonic() + float(os.environ.get(CHAOS_SECONDS, "inf"))
 
@@ -50,14 +52,30 @@ def carried_out(stack: Stack, omid: OmidClient, spark: SparkSession, tmp_path: P
 
     def carry_out(what: plan.Plan) -> Report:
         lab = Laboratory(stack, omid, spark, tmp_path / f"plan-{len(done)}", relay)
-        done.append(Director(lab, what, first=bool(asked)).carried_out())
-        print(done[-1], f"\nby hand: make chaos SEED={what.seed} NEMESES={','.join(k.name for k in sorted(SHARED))}")
+        with _told_lines(what.seed) as entered:
+            done.append(Director(lab, what, first=bool(asked), entered=entered).carried_out())
+        all_of_it = what.numbers() == plan.made(what.seed, nemeses=SHARED).numbers()
+        keep = "" if all_of_it else f" KEEP={','.join(map(str, what.numbers()))}"
+        print(
+            done[-1], f"\nby hand: make chaos SEED={what.seed}{keep} NEMESES={','.join(k.name for k in sorted(SHARED))}"
+        )
         return done[-1]
 
     if CHAOS_OVER in os.environ:
         threading.Thread(target=_until_another_has_noticed, daemon=True).start()
     yield carry_out
     relay.close()
+
+
+@contextmanager
+def _told_lines(seed: int) -> Iterator[Callable[[int | None], None]]:
+    """Which lines the scenes run that it is told of is written down, if that was asked for."""
+    if not os.environ.get(CHAOS_LINES):
+        yield lambda _: None
+        return
+    with Lines() as lines:
+        yield lines.within
+    (Path(os.environ[CHAOS_LINES]) / f"{seed}.json").write_text(json.dumps(lines.found()))
 
 
 def _until_another_has_noticed() -> None:
@@ -68,11 +86,11 @@ def _until_another_has_noticed() -> None:
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
-def _is_free(seed: int) -> bool:
+def _is_free(part: Part) -> bool:
     """Whether no other process has taken it; none has afterwards."""
     with suppress(FileExistsError):
         if CHAOS_TAKEN in os.environ:
-            (Path(os.environ[CHAOS_TAKEN]) / str(seed)).touch(exist_ok=False)
+            (Path(os.environ[CHAOS_TAKEN]) / str(part)).touch(exist_ok=False)
         return True
     return False
 
@@ -101,16 +119,17 @@ def test_reads_are_told_to_who_asks(connector: Store, scene: Scene, omid: OmidCl
     assert deadman.run(rows, lambda *_: Die(), reads=True).killed
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_meets_nothing_is_wrong(carried_out: Carried, seed: int) -> None:
+@pytest.mark.parametrize("part", PARTS, ids=str)
+def test_whatever_meets_nothing_is_wrong(carried_out: Carried, part: Part) -> None:
     """No write of any run, no record, no answer that a reader got, and nothing that is left when the faults have ended
     and the jobs have run again.
     """
     if time.monotonic() > UNTIL:
         pytest.skip(f"{os.environ[CHAOS_SECONDS]} s are over")
-    if not _is_free(seed):
+    if not _is_free(part):
         pytest.skip("another store has it")
-    report = carried_out(plan.made(seed, nemeses=SHARED))
+    made = plan.made(part.seed, nemeses=SHARED)
+    report = carried_out(made if part.scenes is None else made.with_scenes(part.scenes))
     assert report.wrong == []
     # A judge with nothing before it finds nothing.
     assert report.counts["writes"] > 0

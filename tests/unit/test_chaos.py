@@ -234,10 +234,8 @@ def test_nemeses_leave_the_scenes_of_two_in_three_plans_in_peace() -> None:
     for seed in range(96):
         made = plan.made(seed, nemeses=SHARED)
         its_own = set(plan.made(seed).numbers())
-        maker = plan._Drawer(seed, worlds.of(seed), ledger=made.ledger, phoenix=False)
-        maker.steps(plan.JOBS)
         struck[seed // len(worlds.WORLDS) % 3] |= {
-            run.number in maker.of_scenes
+            made.scene_of(run) is not None
             for run in made.steps
             if isinstance(run, Run)
             for seam in run.seams

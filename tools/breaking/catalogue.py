@@ -16,7 +16,8 @@ from tests.chaos import worlds
 from tests.chaos.worlds import World
 
 CONNECTOR_TESTS = "connector/src/test/"
-#: Names the seeds that chaos takes, in their order, where it is not the commit that gives one.
+#: Names the plans that chaos carries out, in their order, as :class:`breaking.reach.Part` writes them, where it is not
+#: the commit that gives one.
 CHAOS_SEEDS = "LOWTIDE_CHAOS_SEEDS"
 #: After how many seconds no seed of them begins any more.
 CHAOS_SECONDS = "LOWTIDE_CHAOS_SECONDS"
@@ -24,6 +25,8 @@ CHAOS_SECONDS = "LOWTIDE_CHAOS_SECONDS"
 CHAOS_TAKEN = "LOWTIDE_CHAOS_TAKEN"
 #: Names a file; once it is there the seeds are broken off: another store has noticed.
 CHAOS_OVER = "LOWTIDE_CHAOS_OVER"
+#: Names a folder, where it is to be told which lines the scenes of each plan run.
+CHAOS_LINES = "LOWTIDE_CHAOS_LINES"
 #: What is in the names of the files that a world is about, where it is about no others.
 _ABOUT = {World.LEDGER: ("ledger",), World.HISTORY: ("history", "undo", "sideline")}
 #: What tells people of a ledger, and other programs, begins with one of these.

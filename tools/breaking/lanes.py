@@ -10,6 +10,7 @@ from pathlib import Path
 
 from breaking.bench import LEFT_OUT, Bench
 from breaking.catalogue import (
+    CHAOS_LINES,
     CHAOS_OVER,
     CHAOS_SECONDS,
     CHAOS_SEEDS,
@@ -19,7 +20,9 @@ from breaking.catalogue import (
     by_chaos_in_memory,
     seeds_for,
 )
-from breaking.verdict import ELSEWHERE, NOTICED, Verdict
+from breaking.reach import Part, Reach
+from breaking.verdict import BROKEN, ELSEWHERE, MISSED, NOTICED, Verdict
+from breaking.warm import ROOT
 
 #: A plan that has begun is let come to its end; in drivers that are new it takes twice as long as in others.
 _LONGEST_PLAN = 240
@@ -32,9 +35,12 @@ class Lanes:
     others break off what they do.
     """
 
-    def __init__(self, folder: Path, count: int, *, seeds: int, seconds: int) -> None:
-        """*seconds*: after so many of a broken rule no seed begins any more; 0: each does."""
+    def __init__(self, folder: Path, count: int, *, seeds: int, seconds: int, lines: Path | None = None) -> None:
+        """*seconds*: after so many of a broken rule no seed begins any more; 0: each does. *lines*: the folder that
+        tells which of Lowtide's lines the plans run, if that is to be kept.
+        """
         self._over, self._taken = folder / "over", folder / "taken"
+        self._lines = lines or folder / "lines"
         self._seeds, self._seconds = seeds, seconds
         #: The seeds that fail without anything being broken: of those a failure shows nothing.
         self._failing: set[int] = set()
@@ -42,11 +48,18 @@ class Lanes:
         self.benches: Sequence[Bench] = [Bench(folder / str(n), first=True, told=told) for n in range(count)]
 
     def tried(self, mutation: Mutation) -> Verdict:
-        """What plans that need no store notice, and if they do not, those that need one."""
-        self._begin([s for s in seeds_for(mutation, self._seeds) if s not in self._failing], self._seconds)
+        """What plans that need no store notice, and if they do not, those that need one and run what is broken."""
+        seeds = [seed for seed in seeds_for(mutation, self._seeds) if seed not in self._failing]
+        try:
+            parts = Reach(self._lines).parts(mutation, (ROOT / mutation.file).read_text(), seeds)
+        except ValueError as error:
+            return Verdict(BROKEN, output=str(error))
+        self._begin(parts, self._seconds)
         quick = by_chaos_in_memory(mutation)
         if quick and (verdict := self.benches[0].tried(quick)).word == NOTICED:
             return verdict
+        if not parts:
+            return Verdict(MISSED, output="no plan runs what it breaks")
         slow = by_chaos(mutation)
 
         def on_a(bench: Bench) -> Verdict:
@@ -63,7 +76,8 @@ class Lanes:
         """Those that do not pass on the code as it is, of all seeds, however long they take: drivers and stores are
         quick after that. What one bench leaves out another has taken.
         """
-        self._begin(range(1, self._seeds + 1))
+        self._lines.mkdir(exist_ok=True)
+        self._begin([Part(seed) for seed in range(1, self._seeds + 1)], lines=self._lines)
         with ThreadPoolExecutor(len(self.benches)) as pool:
             found = list(pool.map(lambda bench: bench.unbroken(tests), self.benches))
         everywhere = set.intersection(*map(set, found))
@@ -76,11 +90,12 @@ class Lanes:
         self._failing |= {int(seed[1]) for test in failing if (seed := _SEED.search(test))}
         return failing
 
-    def _begin(self, seeds: Sequence[int], seconds: int = 0) -> None:
-        """None of these seeds is taken, and nothing is noticed."""
+    def _begin(self, parts: Sequence[Part], seconds: int = 0, lines: Path | str = "") -> None:
+        """None of these is taken, and nothing is noticed."""
         for bench in self.benches:
-            bench.told |= {CHAOS_SEEDS: ",".join(map(str, seeds)), CHAOS_SECONDS: str(seconds or "inf")}
-            bench.seconds = (seconds or len(seeds) * _LONGEST_PLAN) + _LONGEST_PLAN
+            bench.told |= {CHAOS_SEEDS: ",".join(map(str, parts)), CHAOS_SECONDS: str(seconds or "inf")}
+            bench.told[CHAOS_LINES] = str(lines)
+            bench.seconds = (seconds or len(parts) * _LONGEST_PLAN) + _LONGEST_PLAN
         self._over.unlink(missing_ok=True)
         shutil.rmtree(self._taken, ignore_errors=True)
         self._taken.mkdir()

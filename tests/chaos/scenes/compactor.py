@@ -38,7 +38,7 @@ def _refused(make: Maker) -> list[Step]:
     """HBase refuses what a cleanup writes from somewhere on."""
     frozen = [Alter(make.next(), Change.FREEZE, table) for table in TABLES]
     # Where all are orphans their marks come first, and then what goes.
-    ends, nth = make.of({((0, 1), 2): 3, ((4, 5), 1): 1, ((0, 1, 4), 3): 1})
+    ends, nth = make.variant(((0, 1), 2), ((4, 5), 1), ((0, 1, 4), 3))
     return [
         make.clients(16, ends),
         make.watermark(),

@@ -39,7 +39,7 @@ def scenes(make: Maker) -> list[Scene]:
 def _history_of_another(make: Maker) -> list[Step]:
     """A table comes back, or another has its name, while a run that removes history stands somewhere."""
     table = make.chance.choice(TABLES)
-    back = make.of({Change.RESTORE: 3, Change.CLONE: 1})
+    back = make.variant(Change.RESTORE, Change.RESTORE, Change.CLONE)
     return [
         Alter(make.next(), Change.SNAPSHOT, table),
         *_old(make),
@@ -53,7 +53,7 @@ def _held_at_the_last_moment(make: Maker) -> list[Step]:
     return [
         Look(make.next()),
         *_old(make),
-        make.job("history_gc", make.at(make.of({INTENDED: 3, MARKED: 1}), 1, *said)),
+        make.job("history_gc", make.at(make.variant(INTENDED, MARKED), 1, *said)),
         Read(make.next(), -1, as_of=True),
         *(Say(make.next(), Word.RELEASE, table) for table in TABLES),
     ]
@@ -71,7 +71,7 @@ def _back_while_it_goes(make: Maker) -> list[Step]:
         *_old(make),
         make.job("history_gc"),
         *_old(make),
-        make.job("history_gc", make.at("connector", make.chance.choice((1, 1, 2, 3)), restore)),
+        make.job("history_gc", make.at("connector", make.variant(1, 2, 3), restore)),
         *_old(make),
         Nemesis(make.next(), Kind.CLOCK, 1, off),
         make.job("history_gc"),
@@ -96,7 +96,7 @@ def _under_one_name(make: Maker) -> list[Step]:
     """A cleanup has another under its name while it puts aside, or after it died of that. What they put aside is
     old when it is put back, while another run sweeps; a third under that name then puts more there.
     """
-    act = make.of({Act.DIE: 1, Act.PARK: 1})
+    act = make.variant(Act.DIE, Act.PARK)
     written = Seam(make.next(), WRITTEN, 1, Moment.AFTER, act)
     restore = make.job("sideline_restore", make.at("connector", 1, make.job("watermark_collection")), pick=-1)
     return [

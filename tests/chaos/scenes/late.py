@@ -38,7 +38,7 @@ def hidden(make: Maker) -> list[Step]:
 
 def _overtaken(make: Maker) -> list[Step]:
     """A cleanup stands still before it writes; another takes its tables over, and dies; the first goes on."""
-    ends, nth = make.of({((0, 1, 4), 1): 2, ((4, 5), 1): 2, ((0, 1, 4), 2): 1})
+    ends, nth = make.variant(((0, 1, 4), 1), ((4, 5), 1), ((0, 1, 4), 2))
     parked = make.parking("connector", nth)
     dies = Seam(make.next(), "connector", 1, Moment.BEFORE, Act.DIE)
     return [
@@ -53,7 +53,7 @@ def _overtaken(make: Maker) -> list[Step]:
 def _unjournaled(make: Maker) -> list[Step]:
     """The journal refuses what a pruning writes: all of it, or from where it has begun to act."""
     deaf = Alter(make.next(), Change.DEAFEN, Table.A)
-    begun = make.chance.random() < 0.7
+    begun = make.variant(True, False)
     return [
         make.clients(12, (4,)),
         make.watermark(),
@@ -69,7 +69,7 @@ def _unjournaled(make: Maker) -> list[Step]:
 def _bare(make: Maker) -> list[Step]:
     """A table has shadow cells, cells without, and no mark; it is disabled too, or not."""
     table = make.chance.choice(TABLES)
-    away = make.chance.random() < 0.5
+    away = make.variant(False, True)
     return [
         make.clients(14, (4,)),
         make.watermark(),
@@ -89,7 +89,7 @@ def _paused_while_it_waits(make: Maker) -> list[Step]:
     """
     pauses = [Say(make.next(), Word.PAUSE, table) for table in TABLES]
     return [
-        make.clients(16, make.of({(4, 5): 2, (0, 4): 1})),
+        make.clients(16, make.variant((4, 5), (0, 4))),
         make.watermark(),
         make.run("orphan_cleanup", *AT_A_RATE, "--execute", seams=(make.in_turn(*pauses),)),
         *(Say(make.next(), Word.RESUME, table) for table in TABLES),

@@ -15,13 +15,13 @@ _UNRECORDED = "read", 6
 
 
 def scenes(make: Maker) -> list[Scene]:
-    """In some order; of runs that an oracle which is made anew meets one, and so of another oracle's tables."""
-    choice = make.chance.choice
+    """In some order; a run that is yet to record meets the oracle that is made anew in every other plan."""
     return make.shuffled(
         _numbers_come_twice,
-        choice((_stood_still, _stood_still, _not_yet_recorded)),
+        _stood_still,
+        *make.variant((), (_not_yet_recorded,)),
         _entries_come_back,
-        choice((_beside_another, _beside_another, _taken_for_ours)),
+        make.variant(_beside_another, _taken_for_ours),
     )
 
 
@@ -33,7 +33,7 @@ def _numbers_come_twice(make: Maker) -> list[Step]:
     that it was made anew, and a person takes the commit table for whole all the same; or the records were lost, and
     there are more of its clients.
     """
-    lost = make.chance.random() < 0.4
+    lost = make.variant(False, True)
     doubted = [_cleanup(make), _now(make, Event.PASS), _now(make, Event.WHOLE), _cleanup(make)]
     return [
         *make.all_end(4),
@@ -69,9 +69,7 @@ def _stood_still(make: Maker) -> list[Step]:
     """A run is about to write, and the oracle is made anew before it goes on, with transactions of its next life
     under the numbers that the run has read; the records are reset before, or after.
     """
-    ((job, nth),) = make.chance.choices(
-        (("commit_table_pruning", 2), ("orphan_cleanup", 1), ("journal_replay", 1)), (4, 1, 1)
-    )
+    job, nth = make.variant(("commit_table_pruning", 2), ("journal_replay", 1), ("orphan_cleanup", 1))
     before = make.pruned()
     if job == "commit_table_pruning":
         before = before[:-1]

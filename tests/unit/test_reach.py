@@ -1,0 +1,127 @@
+"""Which plans of chaos can meet what a mutation breaks (``tools/breaking/reach.py``, ``tests/chaos/lines.py``)."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from breaking.catalogue import Mutation
+from breaking.reach import Part, Reach, changed
+
+from lowtide.values.keyranges import KeyRange
+from tests.chaos import plan
+from tests.chaos.lines import BETWEEN, Lines
+from tests.chaos.nemeses import SHARED
+
+WHOLE = """\
+LIMIT = 1
+
+
+def kept(cells, at=LIMIT):
+    if at > 1:
+        cells = [
+            cell
+            for cell in cells
+        ]
+    return cells
+"""
+FILE, RANGES = "lowtide/kept.py", "lowtide/values/keyranges.py"
+
+
+def mutation(old: str, new: str, file: str = FILE) -> Mutation:
+    return Mutation("x", "a rule", file, old, new, ("tests/unit/test_x.py::test_x",), "assert x")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        ("            for cell in cells\n", "            for cell in cells if cell\n", {6, 7, 8, 9}),
+        ("    if at > 1:\n", "    if at > 2:\n", {5}),
+        ("    return cells\n", "    return cells[:1]\n", {10}),
+        ("    return cells\n", "", {10}),
+        ("    return cells\n", "    at += 1\n    return cells\n", {10}),
+        ("LIMIT = 1\n", "LIMIT = 2\n", set()),
+        ("at=LIMIT", "at=2", set()),
+    ],
+)
+def test_a_change_is_met_where_its_statement_is_run(old: str, new: str, lines: set[int]) -> None:
+    """All lines of it, or the head of a compound one; none where it is run when the module is loaded."""
+    assert changed(WHOLE, WHOLE.replace(old, new)) == lines
+
+
+@pytest.mark.parametrize("part", [Part(7), Part(7, ()), Part(7, (2,)), Part(17, (0, 3, 11))])
+def test_a_part_of_a_plan_can_be_written(part: Part) -> None:
+    """And read again."""
+    assert Part.of(str(part)) == part
+
+
+@pytest.fixture
+def reach(tmp_path: Path) -> Reach:
+    """The first seed runs the branch in one of its scenes, the second between them, the third not at all."""
+    runs = {
+        1: {BETWEEN: {FILE: [5, 10]}, "0": {FILE: [5, 10]}, "2": {FILE: [5, 6, 7, 10]}, "11": {FILE: [6]}},
+        2: {BETWEEN: {FILE: [5, 6, 7, 10]}, "0": {FILE: [5, 10]}},
+        3: {BETWEEN: {"lowtide/other.py": [6]}, "0": {FILE: [5, 10]}},
+    }
+    for seed, run in runs.items():
+        (tmp_path / f"{seed}.json").write_text(json.dumps(run))
+    return Reach(tmp_path)
+
+
+def test_of_each_plan_those_scenes_are_played_that_run_what_is_broken(reach: Reach) -> None:
+    """Plans that run it in no scene come last, without theirs; those that do not run it are left out."""
+    told = reach.parts(mutation("        cells = [\n", "        cells = cells and [\n"), WHOLE, [3, 2, 1])
+    assert told == [Part(1, (2, 11)), Part(2, ())]
+
+
+@pytest.mark.parametrize(
+    "one", [mutation("LIMIT = 1", "LIMIT = 2"), mutation("LIMIT = 1", "LIMIT = 2", "connector/src/main/java/X.java")]
+)
+def test_all_plans_are_whole_where_nobody_knows(reach: Reach, one: Mutation) -> None:
+    """Of the connector, and of what is run when a module is loaded; and of a seed that was not looked at."""
+    assert reach.parts(one, WHOLE, [2, 1]) == [Part(2), Part(1)]
+    assert reach.parts(mutation("at > 1", "at > 2"), WHOLE, [4]) == [Part(4)]
+
+
+def test_lines_are_told_by_scene_of_all_threads() -> None:
+    """Those of Lowtide's own code; not those of the tests."""
+    one, at, back = KeyRange(b"", b"b"), threading.Semaphore(0), threading.Semaphore(0)
+
+    def run() -> None:
+        one.overlaps(one)
+        back.release()
+        at.acquire()
+        one.contains(one)
+
+    with Lines() as lines:
+        lines.within(3)
+        thread = threading.Thread(target=run)
+        thread.start()
+        back.acquire()
+        lines.within(None)
+        at.release()
+        thread.join()
+    assert lines.found() == {"3": {RANGES: [_body(KeyRange.overlaps)]}, BETWEEN: {RANGES: [_body(KeyRange.contains)]}}
+
+
+def _body(method: Callable[..., object]) -> int:
+    """The number of its last line."""
+    lines, first = inspect.getsourcelines(method)
+    return first + len(lines) - 1
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_a_plan_can_be_played_with_some_of_its_scenes(seed: int) -> None:
+    """What comes by chance between them stays; a step is of one scene, or of none."""
+    whole = plan.made(seed, nemeses=SHARED)
+    steps = {step.number for step in whole.steps}
+    assert whole.scenes
+    assert frozenset().union(*whole.scenes) < steps
+    assert whole.with_scenes(range(len(whole.scenes))) == whole
+    kept = whole.with_scenes([0])
+    assert {s.number for s in kept.steps} == steps - frozenset().union(*whole.scenes[1:])
+    assert {whole.scene_of(step) for step in kept.steps} == {0, None}

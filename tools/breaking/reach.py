@@ -1,0 +1,97 @@
+"""Which plans of chaos can meet what a mutation breaks: those with a scene that runs the statement.
+
+Told by :mod:`tests.chaos.lines` when the seeds were carried out on the code as it is. Of the connector, and of what
+runs when a module is loaded, nothing is known: any plan may meet it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Self
+
+from breaking.catalogue import Mutation
+from tests.chaos.lines import BETWEEN
+
+
+@dataclass(frozen=True)
+class Part:
+    """A plan, or what is left of it with some of its scenes alone; None: with all."""
+
+    seed: int
+    scenes: tuple[int, ...] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.seed}" if self.scenes is None else f"{self.seed}:{'.'.join(map(str, self.scenes))}"
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """As it is written."""
+        seed, has_scenes, scenes = text.partition(":")
+        return cls(int(seed), tuple(int(n) for n in scenes.split(".") if n) if has_scenes else None)
+
+
+class Reach:
+    """What the seeds ran that have a file in a folder, ``SEED.json``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._runs = {int(file.stem): json.loads(file.read_text()) for file in folder.glob("*.json")}
+
+    def parts(self, mutation: Mutation, whole: str, seeds: Iterable[int]) -> list[Part]:
+        """What can meet it of the plans of *seeds*, in their order; *whole*: its file as it is. Plans that do so
+        between their scenes alone come last, without those.
+        """
+        lines = None if mutation.in_java else changed(whole, mutation.broken(whole))
+        parts: list[Part] = []
+        between: list[Part] = []
+        for seed in seeds:
+            run = self._runs.get(seed)
+            if run is None or not lines:
+                parts.append(Part(seed))
+                continue
+            meet = [scene for scene, files in run.items() if not lines.isdisjoint(files.get(mutation.file, ()))]
+            scenes = tuple(sorted(int(scene) for scene in meet if scene != BETWEEN))
+            if scenes:
+                parts.append(Part(seed, scenes))
+            elif meet:
+                between.append(Part(seed, ()))
+        return parts + between
+
+
+def changed(whole: str, broken: str) -> frozenset[int]:
+    """The lines of the statements of *whole* that are others in *broken*, or beside which there are others: of a
+    compound one those of its head. None of them where it is run when its module is loaded.
+    """
+    statements = [node for node in ast.walk(ast.parse(whole)) if isinstance(node, ast.stmt)]
+    functions = [range(f.body[0].lineno, _end(f) + 1) for f in statements if isinstance(f, _FUNCTIONS)]
+    lines: set[int] = set()
+    for line in _touched(whole.splitlines(), broken.splitlines()):
+        within = [node for node in statements if node.lineno <= line <= _end(node)]
+        if not within or not any(line in body for body in functions):
+            continue
+        innermost = max(within, key=lambda node: node.lineno)
+        body = getattr(innermost, "body", None)
+        lines |= set(range(innermost.lineno, body[0].lineno if body else _end(innermost) + 1))
+    return frozenset(lines)
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _end(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
+def _touched(before: Sequence[str], after: Sequence[str]) -> set[int]:
+    """The lines that go or are replaced; where some only come, the one behind which they do, or that they precede."""
+    touched: set[int] = set()
+    for what, begin, end, *_ in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if what == "insert":
+            touched.add(begin + 1 if begin < len(before) else begin)
+        elif what != "equal":
+            touched.update(range(begin + 1, end + 1))
+    return touched
