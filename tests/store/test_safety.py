@@ -1207,6 +1207,27 @@ def test_what_else_was_removed_of_a_transaction_is_named_until_it_is_back(
     assert (again.code, again.totals["deleted"]) == (0, 0), again.problems
 
 
+def test_what_was_not_removed_of_a_transaction_is_named_until_it_is_healed(
+    job: Job, scene: Scene, omid: OmidClient
+) -> None:
+    """A restore of what one table lost tells of the cells in another, which no cleanup had come to: it ends red, with
+    the command by which readers see the whole transaction.
+    """
+    tables = [scene.table(), scene.table()]
+    wronged, commit, snapshot = lost_its_proofs(scene, omid, tables)
+    removed = clean(job, tables[0])
+    assert removed.totals["deleted"] == 1
+    wanted = ("--as-committed", f"{wronged}={commit}", "--execute")
+    outcome = job("sideline_restore", "--restore", removed.summary["run"], *wanted)
+    assert outcome.totals["restored"] == 1, outcome.problems
+    command = f"lowtide run orphan_cleanup --table {tables[1]} --full --execute"
+    assert (outcome.code, command in outcome.problems) == (1, True), "half of a transaction is shown without a word"
+    assert f"1 cells of transaction {wronged} in {tables[1]} were not removed" in outcome.problems
+    healed = clean(job, tables[1], extra=("--full",))
+    assert (healed.code, healed.totals["healed"]) == (0, 1), healed.problems
+    assert {t: omid.read(t, snapshot) for t in tables} == {t: {(b"r", b"a", b"q"): t.encode()} for t in tables}
+
+
 def test_nothing_comes_back_as_committed_while_its_other_cells_may_lie_on_another_machine(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], tmp_path: Path
 ) -> None:

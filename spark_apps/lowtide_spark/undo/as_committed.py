@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import StoreError, UsageError
 from lowtide.journal.decisions import Decisions
 from lowtide.run.jobs import OF_ABORTS
@@ -19,10 +20,13 @@ from lowtide.values.formats import CHECKPOINTS
 from lowtide_spark.cleaning.marks import unmark_rows
 from lowtide_spark.cleaning.proofs import shadow_cells
 from lowtide_spark.frames import missed, sideline
-from lowtide_spark.frames.inventory import take_inventory
-from lowtide_spark.frames.local import few_rows
+from lowtide_spark.frames.computed import union
+from lowtide_spark.frames.inventory import take_inventory, transactional
+from lowtide_spark.frames.kinds import CELL_KINDS
+from lowtide_spark.frames.local import few_rows, no_rows
 from lowtide_spark.frames.omid import base_of
 from lowtide_spark.frames.startset import start_set
+from lowtide_spark.frames.store import TableRead
 from lowtide_spark.run.context import Run
 from lowtide_spark.undo import live
 
@@ -180,6 +184,39 @@ def name_the_rest(run: Run, wanted: Mapping[int, int], restored: Collection[str]
                 )
             else:
                 run.summary.notes.append(f"{removed}, which is not in HBase any more")
+
+
+def name_the_unproved(run: Run, wanted: Mapping[int, int]) -> None:
+    """Name what stands in tables of *wanted* transactions without its shadow cell, since no cleanup had removed it:
+    family tombstones, which go in the pass after what they hid, and cells in tables that were not cleaned.
+    """
+    if not wanted:
+        return
+    decisions = few_rows(run.store.spark, [(start,) for start in wanted], "start_ts bigint")
+    entries = [entry for entry in transactional(take_inventory(run.store)) if entry.enabled]
+    regions = run.store.regions_of([entry.table for entry in entries])
+    with ExitStack() as held:
+        starts = start_set(decisions, held)
+        reads = [
+            TableRead(
+                entry.table,
+                sorted(entry.families | entry.unmarked),
+                [WorkRange(region.name, region.keys, *starts.span) for region in regions(entry.table)],
+            )
+            for entry in entries
+        ]
+        unproved = F.col("commit_ts").isNull() & F.col("kind").isin(*CELL_KINDS)
+        cells = [
+            starts.restrict(read.where(unproved)).select("table", "start_ts") for read in run.store.versions_of(reads)
+        ]
+        found = union(cells, like=no_rows(run.store.spark, "table string, start_ts bigint")).groupBy("table")
+        counted = found.agg(F.count("*").alias("n"), F.sort_array(F.collect_set("start_ts")).alias("starts"))
+        run.summary.problems += [
+            f"{row.n} cells of transaction {', '.join(map(str, row.starts))} in {row.table} were not removed, and lack "
+            "their shadow cells; until a cleanup has healed them readers see the rest without them: lowtide run "
+            f"orphan_cleanup --table {row.table} --full --execute"
+            for row in counted.orderBy("table").collect()
+        ]
 
 
 def _removed_elsewhere(run: Run, aside: DataFrame, wanted: Mapping[int, int], restored: Collection[str]) -> DataFrame:

@@ -86,6 +86,8 @@ def _restore(run: Run, wanted: str) -> None:
                     _restore_table(run, work.report, of_table, protection, why, of_before=of_before)
     _name_nothing(run, wanted)
     as_committed.name_the_rest(run, overruled, chosen, there)
+    if run.summary.execute:
+        as_committed.name_the_unproved(run, overruled)
     run.phase("restore")
 
 
