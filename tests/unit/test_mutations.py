@@ -168,6 +168,9 @@ def test_seeds_begin_with_the_world_that_is_about_what_is_broken() -> None:
         assert sorted(seeds) == [*range(1, len(WORLDS) + 1)]
         assert about[0] is first
         assert {World.LEDGER, World.HISTORY} - {first} <= set(about[-2:])
+    twice = [worlds.of(seed) for seed in seeds_for(MUTATIONS["2c"], 2 * len(WORLDS))]
+    others = len(WORLDS) - 2
+    assert set(twice[:others]) == set(twice[others : 2 * others]), "a world came again before another had come"
 
 
 def test_a_number_draws_the_same_mutations_again() -> None:
