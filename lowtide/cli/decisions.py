@@ -121,10 +121,10 @@ def _allowed(config: Config, state: StateStore, asked: Filled) -> tuple[Decision
     # As for a run: of which transactions the numbers are is not known while the oracle may be another.
     state.check_commit_table(omid.commit_table, table_state(state.connection, omid.commit_table)[1])
     state.check_low_watermark(low_watermark(state.connection, config))
-    if asked.resets is not None and asked.resets != (resets := state.generation()):
+    if asked.anew is not None and asked.anew < state.numbered_anew():
         msg = (
-            f"the records were reset since the run that wrote the file ({asked.resets} resets then, {resets} now), as "
-            "after an oracle was made anew: other transactions may have these numbers. Take the file of a newer run"
+            "the oracle was made anew since the run that wrote the file, by the records: other transactions may have "
+            "these numbers. Take the file of a newer run"
         )
         raise UsageError(msg)
     anew = state.numbered_anew()

@@ -11,8 +11,8 @@ from lowtide.errors import UsageError
 
 #: What a run writes in the place of a decision.
 UNDECIDED = "undecided"
-#: Begins the line that tells how often the records were reset before the run.
-RESETS = "resets"
+#: Begins the line that tells since when numbers may have been given a second time.
+ANEW = "anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +30,22 @@ class Decision:
 class Filled:
     """What a person has filled in.
 
-    *left*: how many lines are not. *resets*: how often the records had been reset when the file was written; None: it
-    does not say so.
+    *left*: how many lines are not. *anew*: since when numbers may have been given a second time, wall-clock ms, as it
+    was known when the file was written (0: they had not); None: it does not say so.
     """
 
     decisions: list[Decision] = field(default_factory=list)
     left: int = 0
-    resets: int | None = None
+    anew: int | None = None
 
 
-def lines(run: str, table: str, resets: int, undecided: Iterable[tuple[int, int, str]]) -> Iterator[str]:
+def lines(run: str, table: str, anew: int, undecided: Iterable[tuple[int, int, str]]) -> Iterator[str]:
     """A file to be filled in.
 
     Args:
         run: that found them.
         table: where their cells are.
-        resets: how often the records were reset before it: after another, numbers may be other transactions'.
+        anew: :meth:`lowtide.store.oracle.OracleRows.numbered_anew`, as of then.
         undecided: start timestamp, number of cells, the row of one of them in hexadecimal.
     """
     yield (
@@ -54,7 +54,7 @@ def lines(run: str, table: str, resets: int, undecided: Iterable[tuple[int, int,
     )
     yield "#   aborted        or        committed TIMESTAMP"
     yield f"# then: lowtide resolve --from FILE. Lines that say {UNDECIDED} are left out."
-    yield f"{RESETS} {resets}  # of the records, before that run"
+    yield f"{ANEW} {anew}  # since when numbers may have been given a second time, ms; 0: they were not"
     for start, cells, row in undecided:
         yield f"{start} {UNDECIDED}  # {cells} cells, such as in row {row}"
 
@@ -74,8 +74,9 @@ def parse(text: str) -> Filled:
             case [start, word] if start.isdecimal() and word == UNDECIDED:
                 filled.left += 1
                 continue
-            case [word, resets] if word == RESETS and resets.isdecimal():
-                filled.resets = int(resets)
+            case [word, anew] if word == ANEW and anew.isdecimal():
+                # Of files that were joined the oldest counts.
+                filled.anew = min(int(anew), int(anew) if filled.anew is None else filled.anew)
                 continue
             case [start, "aborted"] if start.isdecimal():
                 decision = Decision(int(start), None)

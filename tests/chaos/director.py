@@ -536,12 +536,19 @@ class Director:
             self._under_way.remove(actor)
         said = self._ended(actor)
         if "--as-committed" in actor.arguments:
-            self.judge.put_right(actor.run_id, self.seen(), whole=actor.outcome is not None and actor.outcome.code == 0)
+            self._put_right(actor)
         self._look_aside(actor)
         if self._phoenix:
             self._phoenix.asked(actor.run_id)
         self._strike_after(actor)
         return said
+
+    def _put_right(self, actor: Actor) -> None:
+        """A restore has ended that was told of a mistake."""
+        tables = actor.outcome.summary["tables"] if actor.outcome and actor.puts_back else []
+        back = {t["table"]: self.lab.aside(actor.puts_back, t["table"]) for t in tables if not t["problems"]}
+        whole = actor.outcome is not None and actor.outcome.code == 0
+        self.judge.put_right(actor.run_id, self.seen(), whole=whole, back=back)
 
     def _look_aside(self, actor: Actor) -> None:
         """What is put aside, when a run has ended; and what it says of that."""

@@ -604,17 +604,21 @@ class Judge:
             if old.invalid and not new.invalid and (self.keeps_marks or start not in {*journal, *commits}):
                 self._say(where, f"the mark of {start} went, and the journal has nothing, or it had to stay (4)")
 
-    def put_right(self, where: str, now: Seen, *, whole: bool) -> None:
+    def put_right(
+        self, where: str, now: Seen, *, whole: bool, back: Mapping[str, Collection[Key]] | None = None
+    ) -> None:
         """A restore has ended, that was told of what somebody was mistaken about, *whole*: it says that all is back. By
-        the journal it is so from then on; (5) readers are to see what is back at once.
+        the journal it is so from then on; (5) readers are to see what is *back*, of tables in which that went well, at
+        once.
         """
+        came = back or {}
         journal = journal_entries(now.journal)
         for start in [s for s, commit in self.history.mistaken.items() if journal.get(s) == commit]:
             self.counts["mistakes put right"] += 1
             self.history.committed_after_all(start, now.tables, whole=whole)
-            for table, raw in now.tables.items() if whole else ():
+            for table, raw in now.tables.items():
                 for key in unproved(standing(raw)):
-                    if start_of(key[3]) == start:
+                    if start_of(key[3]) == start and (whole or key in came.get(table, ())):
                         self._say(where, f"{table} {key} is back as committed, and lacks its shadow cell (5)")
 
     def _journal(self, where: str, was: Mapping[int, int | None], now: Mapping[int, int | None]) -> None:

@@ -1222,7 +1222,7 @@ def test_what_was_not_removed_of_a_transaction_is_named_until_it_is_healed(
     assert outcome.totals["restored"] == 1, outcome.problems
     command = f"lowtide run orphan_cleanup --table {tables[1]} --full --execute"
     assert (outcome.code, command in outcome.problems) == (1, True), "half of a transaction is shown without a word"
-    assert f"1 cells of transaction {wronged} in {tables[1]} were not removed" in outcome.problems
+    assert f"1 cells of transaction {wronged} stand in {tables[1]} without their shadow cells" in outcome.problems
     healed = clean(job, tables[1], extra=("--full",))
     assert (healed.code, healed.totals["healed"]) == (0, 1), healed.problems
     assert {t: omid.read(t, snapshot) for t in tables} == {t: {(b"r", b"a", b"q"): t.encode()} for t in tables}

@@ -458,10 +458,12 @@ def test_nothing_need_tell_of_what_has_lost_its_proof() -> None:
 def test_what_somebody_was_mistaken_about_is_shown_again_once_the_journal_says_so() -> None:
     """Not before; its shadow cell says its own commit. Of what is back, all of it where the restore says so."""
     journaled = [Cell(key(T), b"j", b"C", 2, "put", TC.to_bytes(8, "big"))]
-    for shadows, whole, shown, wrong in (
-        ([SHADOW], True, {KEY[:3]: b"v"}, 0),
-        ([], True, {}, 2),
-        ([], False, {}, 0),
+    for shadows, whole, back, shown, wrong in (
+        ([SHADOW], True, {KEY}, {KEY[:3]: b"v"}, 0),
+        ([SHADOW], False, {KEY}, {KEY[:3]: b"v"}, 0),
+        ([], True, set(), {}, 2),
+        ([], False, {KEY}, {}, 1),
+        ([], False, set(), {}, 0),
     ):
         made = told()
         made.history.untold_of(T)
@@ -471,7 +473,7 @@ def test_what_somebody_was_mistaken_about_is_shown_again_once_the_journal_says_s
         made.put_right("here", seen(DATA), whole=True)  # by no word of the journal's
         made.read("here", "t", TC + 1, {})
         assert (made.wrong, made.history.commits) == ([], {})
-        made.put_right("here", seen(DATA, *shadows, journal=journaled), whole=whole)
+        made.put_right("here", seen(DATA, *shadows, journal=journaled), whole=whole, back={"t": back})
         made.read("here", "t", TC + 1, shown)
         assert (len(made.wrong), made.history.commits, made.history.mistaken) == (wrong, {T: TC}, {})
     made = told()

@@ -51,7 +51,7 @@ def test_a_file_that_a_run_wrote_decides_what_is_filled_in() -> None:
         ("5000 committed 5100 orders", "is expected"),
         ("-50 aborted", "is expected"),
         ("5000 committed 5100 orders row", "hexadecimal"),
-        ("resets some", "is expected"),
+        ("anew some", "is expected"),
         ("4950 committed 5050", "line 2: transaction 4950 is decided twice"),
     ],
 )
@@ -91,7 +91,7 @@ class World:
         self.connection = Tables(ENTRIES, JOURNAL)
         self.known, self.observed = Journal(True, stated=7), life.Observed(True, 7, None, life.OwnRow())
         self.there = self.recorded = True
-        self.low_watermark, self.resets = 100, 0
+        self.low_watermark, self.anew = 100, 0
         #: The commit table's: as runs remember it, and as it is.
         self.lives = [7, 7]
         self.paused: set[str] = set()
@@ -113,14 +113,11 @@ class World:
     check_commit_table = OracleRows.check_commit_table
     check_low_watermark = OracleRows.check_low_watermark
 
-    def generation(self) -> int:
-        return self.resets
-
     def exists(self) -> bool:
         return True
 
     def numbered_anew(self) -> int:
-        return 0
+        return self.anew
 
     def commit_table_life(self) -> int:
         return self.lives[0]
@@ -334,8 +331,8 @@ def went_back(world: World) -> None:
 
 
 def was_reset(world: World) -> None:
-    """The records, once more."""
-    world.resets += 1
+    """The records, after the oracle was made anew."""
+    world.anew += 1
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "while it is asked"])
@@ -344,7 +341,7 @@ def was_reset(world: World) -> None:
     [
         (came_back, StoreError, "lowtide commit-table whole"),
         (went_back, WatermarkError, "the low watermark has gone back from 100 to 99"),
-        (was_reset, UsageError, "the records were reset since the run that wrote the file .2 resets then, 3 now."),
+        (was_reset, UsageError, "the oracle was made anew since the run that wrote the file"),
     ],
 )
 def test_nothing_is_decided_of_numbers_that_may_be_other_transactions(
@@ -359,7 +356,7 @@ def test_nothing_is_decided_of_numbers_that_may_be_other_transactions(
     """As no run goes by a commit table of another life, or a low watermark that went back, no decision does; and none
     that stands in a file of before a reset.
     """
-    world.resets = 2
+    world.anew = 2
     file = tmp_path / "undecided"
     file.write_text("\n".join(lines("run", "orders", 2, [(START, 1, "72")])).replace("undecided  #", "aborted  #"))
     if not late:

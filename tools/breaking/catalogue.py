@@ -27,8 +27,15 @@ CHAOS_TAKEN = "LOWTIDE_CHAOS_TAKEN"
 CHAOS_OVER = "LOWTIDE_CHAOS_OVER"
 #: Names a folder, where it is to be told which lines the scenes of each plan run.
 CHAOS_LINES = "LOWTIDE_CHAOS_LINES"
-#: What is in the names of the files that a world is about, where it is about no others.
-_ABOUT = {World.LEDGER: ("ledger",), World.HISTORY: ("history", "undo", "sideline")}
+#: What is in the names of files that a world is about.
+_ABOUT = {
+    World.LEDGER: ("ledger",),
+    World.HISTORY: ("history", "undo", "sideline"),
+    World.SWEPT: ("journal",),
+    World.ORACLE: ("oracle",),
+}
+#: Worlds that are about no others, of long plans.
+_APART = (World.LEDGER, World.HISTORY)
 #: What tells people of a ledger, and other programs, or makes its tables quick, begins with one of these.
 _TELLING = ("lowtide/cli/", "lowtide/config.py", "lowtide/health/", "lowtide/store/gateway.py", "plugins/")
 
@@ -119,9 +126,9 @@ def seeds_for(mutation: Mutation, count: int) -> list[int]:
     """
 
     def place(seed: int) -> tuple[int, int, int]:
-        words = _ABOUT.get(worlds.of(seed))
-        about = 1 if words is None else 0 if any(word in mutation.file for word in words) else 2
-        return about, (seed - 1) // len(WORLDS), plan.made(seed).jobs()
+        world = worlds.of(seed)
+        about = any(word in mutation.file for word in _ABOUT.get(world, ()))
+        return 0 if about else 2 if world in _APART else 1, (seed - 1) // len(WORLDS), plan.made(seed).jobs()
 
     return sorted(range(1, count + 1), key=place)
 

@@ -83,7 +83,7 @@ def listed(run: Run, report: TableReport, cells: DataFrame) -> None:
     each = left.groupBy("start_ts").agg(F.count("*").alias("cells"), shown.in_hex(F.min("row")).alias("row"))
     found = [(r.start_ts, r.cells, r.row) for r in each.orderBy("start_ts").limit(MOST).collect()]
     if len(found) > 1:
-        text = "\n".join(decision_lines.lines(run.request.run, report.table, run.generation, found)) + "\n"
+        text = "\n".join(decision_lines.lines(run.request.run, report.table, run.state().numbered_anew(), found)) + "\n"
         report.problems.append(
             f"{len(found):,} transactions wait for somebody to decide; they are listed in "
             f"{put_list(run, report.table, text)}: write there what became of each, then lowtide resolve --from FILE"
