@@ -121,13 +121,13 @@ def _allowed(config: Config, state: StateStore, asked: Filled) -> tuple[Decision
     # As for a run: of which transactions the numbers are is not known while the oracle may be another.
     state.check_commit_table(omid.commit_table, table_state(state.connection, omid.commit_table)[1])
     state.check_low_watermark(low_watermark(state.connection, config))
-    if asked.anew is not None and asked.anew < state.numbered_anew():
+    anew = state.numbered_anew()
+    if asked.anew is not None and asked.anew < anew:
         msg = (
             "the oracle was made anew since the run that wrote the file, by the records: other transactions may have "
             "these numbers. Take the file of a newer run"
         )
         raise UsageError(msg)
-    anew = state.numbered_anew()
     # A journal that is gone, or lost rows, is not made anew.
     life.checked(state.connection, state, config.state.journal_table, acting=False)
     allowed = Decisions(state.connection, config, anew)

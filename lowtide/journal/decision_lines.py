@@ -66,7 +66,7 @@ def parse(text: str) -> Filled:
         UsageError: a line is none of these, or a transaction has two.
     """
     found: dict[int, Decision] = {}
-    filled = Filled()
+    filled, of_files = Filled(), list[int]()
     for number, line in enumerate(text.splitlines(), 1):
         match line.partition("#")[0].split():
             case []:
@@ -75,8 +75,7 @@ def parse(text: str) -> Filled:
                 filled.left += 1
                 continue
             case [word, anew] if word == ANEW and anew.isdecimal():
-                # Of files that were joined the oldest counts.
-                filled.anew = min(int(anew), int(anew) if filled.anew is None else filled.anew)
+                of_files.append(int(anew))
                 continue
             case [start, "aborted"] if start.isdecimal():
                 decision = Decision(int(start), None)
@@ -94,6 +93,7 @@ def parse(text: str) -> Filled:
             msg = f"line {number}: transaction {decision.start} is decided twice, in two ways; nothing was recorded"
             raise UsageError(msg)
     filled.decisions = list(found.values())
+    filled.anew = min(of_files, default=None)  # of files that were joined the oldest counts
     return filled
 
 

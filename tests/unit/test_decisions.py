@@ -37,6 +37,8 @@ def test_a_file_that_a_run_wrote_decides_what_is_filled_in() -> None:
     assert "run run found" in written
     assert parse(written) == Filled([], 3, 2)
     assert parse(f"{START} aborted") == Filled([Decision(START, None)]), "a file of one's own, or of an older Lowtide"
+    joined = "\n".join(line for anew in (7, 2, 5) for line in lines("run", "orders", anew, []))
+    assert parse(joined).anew == 2, "of files that were joined the oldest counts"
     filled = written.replace("5000 undecided", "5000 aborted").replace("5050 undecided", "5050 committed 5150")
     assert parse(filled + "\n\n5200 committed 5300 orders 7275\n5000 aborted\n") == Filled(
         [Decision(5000, None), Decision(5050, 5150), Decision(5200, 5300, ("orders", b"ru"))], 1, 2
@@ -354,7 +356,7 @@ def test_nothing_is_decided_of_numbers_that_may_be_other_transactions(
     tmp_path: Path,
 ) -> None:
     """As no run goes by a commit table of another life, or a low watermark that went back, no decision does; and none
-    that stands in a file of before a reset.
+    that stands in a file of before the oracle was made anew.
     """
     world.anew = 2
     file = tmp_path / "undecided"

@@ -53,6 +53,12 @@ def test_a_change_is_met_where_its_statement_is_run(old: str, new: str, lines: s
     assert changed(WHOLE, WHOLE.replace(old, new)) == lines
 
 
+def test_what_comes_between_the_statements_of_a_function_is_met_by_whoever_runs_it() -> None:
+    """Before a comment, say: its head was run when it was made."""
+    whole = "def kept(cells):\n    cells = cells[1:]\n    # why\n    return cells\n"
+    assert changed(whole, whole.replace("    # why", "    cells.sort()\n    # why")) == {2, 3, 4}
+
+
 @pytest.mark.parametrize("part", [Part(7), Part(7, ()), Part(7, (2,)), Part(17, (0, 3, 11))])
 def test_a_part_of_a_plan_can_be_written(part: Part) -> None:
     """And read again."""

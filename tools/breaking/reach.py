@@ -64,7 +64,8 @@ class Reach:
 
 def changed(whole: str, broken: str) -> frozenset[int]:
     """The lines of the statements of *whole* that are others in *broken*, or beside which there are others: of a
-    compound one those of its head. None of them where it is run when its module is loaded.
+    compound one those of its head, of what stands between a function's statements all of the function's. None of them
+    where it is run when its module is loaded.
     """
     statements = [node for node in ast.walk(ast.parse(whole)) if isinstance(node, ast.stmt)]
     functions = [range(f.body[0].lineno, _end(f) + 1) for f in statements if isinstance(f, _FUNCTIONS)]
@@ -75,7 +76,10 @@ def changed(whole: str, broken: str) -> frozenset[int]:
             continue
         innermost = max(within, key=lambda node: node.lineno)
         body = getattr(innermost, "body", None)
-        lines |= set(range(innermost.lineno, body[0].lineno if body else _end(innermost) + 1))
+        if isinstance(innermost, _FUNCTIONS):  # its head is run when it is made
+            lines |= set(range(innermost.body[0].lineno, _end(innermost) + 1))
+        else:
+            lines |= set(range(innermost.lineno, body[0].lineno if body else _end(innermost) + 1))
     return frozenset(lines)
 
 
