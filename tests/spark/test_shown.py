@@ -35,7 +35,8 @@ def run() -> Any:
         omid=SimpleNamespace(commit_table="OMID", low_latency=False), state=SimpleNamespace(journal_table="JOURNAL")
     )
     summary = Summary("orphan_cleanup", "r1", False)
-    return SimpleNamespace(config=config, request=SimpleNamespace(run="r1"), summary=summary)
+    state = SimpleNamespace(numbered_anew=lambda: None)
+    return SimpleNamespace(config=config, request=SimpleNamespace(run="r1"), summary=summary, state=lambda: state)
 
 
 def work() -> CleanupWork:
