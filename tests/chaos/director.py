@@ -53,6 +53,7 @@ from tests.chaos.steps import (
     Resume,
     Run,
     Say,
+    Settle,
     Step,
     Table,
     Turn,
@@ -393,6 +394,10 @@ class Director:
         self.judge.is_old()
         return None
 
+    def _settle(self, _: Settle) -> None:
+        self._mend_all()
+        self._allow_all()
+
     def _resume(self, step: Resume) -> str | None:
         if not self._parked:
             return "nobody is parked"
@@ -474,6 +479,7 @@ class Director:
         Look: _look,
         Read: _read,
         Age: _age,
+        Settle: _settle,
         Resume: _resume,
         Run: _run,
         Nemesis: _nemesis,
@@ -709,9 +715,7 @@ class Director:
         """Servers run, networks and clocks tell the truth; whoever is parked goes on; nothing is disabled, paused,
         vetoed or held.
         """
-        if self.strikes.late:
-            self._receive()
-        self.strikes.end()
+        self._mend_all()
         self._ending = True
         if self._bank:
             self._forging().undo()
@@ -730,10 +734,19 @@ class Director:
             self.note(f"{actor.run_id} goes on at the end: {self._go_on(actor)}")
         self.tables.make_fit()
         self.oracles.settle()
-        self.people.take_all_back()
-        self.tables.show_all()
+        self._allow_all()
         # Nothing lands any more.
         self._in_flight.clear()
+
+    def _mend_all(self) -> None:
+        if self.strikes.late:
+            self._receive()
+        self.strikes.end()
+
+    def _allow_all(self) -> None:
+        self.tables.make_fit()
+        self.people.take_all_back()
+        self.tables.show_all()
 
     def _last_rounds(self) -> None:
         """The jobs, with nothing else going on, until all of them end well, at most :data:`LAST_ROUNDS` times."""

@@ -26,6 +26,9 @@ class Maker:
         self.seed = seed
         self.world = world
         self.chance = random.Random(f"chaos/{seed}")
+        #: Whether its scenes begin in order, and no nemesis comes in the middle of one, which may keep it from being
+        #: one: it is so in two plans of three of each world.
+        self.in_peace = seed % 3 != 1
         #: Whether the oracle of the plan is in low-latency mode.
         self.low_latency = world is World.LATE and seed // len(WORLDS) % 2 == 0
         self._numbers = count()

@@ -32,6 +32,7 @@ from tests.chaos.steps import (
     Run,
     Say,
     Seam,
+    Settle,
     Step,
     Table,
     Turn,
@@ -41,7 +42,7 @@ from tests.chaos.steps import (
     numbers_in,
     only,
 )
-from tests.chaos.worlds import WORLDS, World
+from tests.chaos.worlds import World
 
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
 KINDS = {"connector": 6, "read": 3, "gateway": 5, "hbase": 1, "files": 2, RECORD: 1, COUNTED: 1, TIMED: 1}
@@ -84,9 +85,12 @@ class Plan:
         return replace(self, steps=only(self.steps, frozenset(kept)))
 
     def with_scenes(self, kept: Collection[int]) -> Plan:
-        """What is left of it where of its scenes only these are played, the first being 0. All else stays."""
-        gone = {number for at, scene in enumerate(self.scenes) if at not in kept for number in scene}
-        return replace(self, steps=tuple(step for step in self.steps if step.number not in gone))
+        """What is left of it where of its scenes only these are played, the first being 0, and where nothing else
+        happens once one has begun.
+        """
+        begun = next((at for at, step in enumerate(self.steps) if self.scene_of(step) is not None), len(self.steps))
+        after = (step for step in self.steps[begun:] if self.scene_of(step) in kept)
+        return replace(self, steps=(*self.steps[:begun], *after))
 
     def scene_of(self, step: Step) -> int | None:
         """Which of its scenes a step is of; None: of none."""
@@ -121,8 +125,7 @@ def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int
     # A run that went on while something is forged would repair by it.
     if parks and world is not World.LEDGER:
         steps = _with_parks(steps, parks, random.Random(f"parks/{seed}"), numbers)
-    # What fails in the middle of a scene may keep it from being one: in every third plan of a world it may.
-    in_peace = frozenset().union(*maker.scenes) if seed // len(WORLDS) % 3 != 1 else ()
+    in_peace = frozenset().union(*maker.scenes) if maker.in_peace else ()
     places = [at for at, step in enumerate(steps) if at and step.number not in in_peace]
     runs = [at for at in places if isinstance(step := steps[at], Run) and "--execute" in step.arguments]
     found = drawn(seed, numbers, nemeses, places, runs)
@@ -279,7 +282,7 @@ class _Drawer(Maker):
         runs = 0
         while runs < jobs or left:
             if left:
-                scene = left.pop(0)(self)
+                scene = [*([Settle(self.next())] if self.in_peace else []), *left.pop(0)(self)]
                 self.scenes.append(frozenset(step.number for step in scene))
                 made += scene
             made += self._between(self.chance.randint(1, 4) if self.world is not World.LEDGER or not left else 1)

@@ -225,6 +225,13 @@ class Age:
 
 
 @dataclass(frozen=True, slots=True)
+class Settle:
+    """People put everything in order: what fails works again, and whoever said no to something takes it back."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Resume:
     """A parked run goes on."""
 
@@ -264,7 +271,21 @@ class Run:
 
 
 Happening: TypeAlias = (
-    Clients | Open | Turn | Watermark | Phantom | Land | Compact | Alter | Say | Look | Read | Age | Resume | Run
+    Clients
+    | Open
+    | Turn
+    | Watermark
+    | Phantom
+    | Land
+    | Compact
+    | Alter
+    | Say
+    | Look
+    | Read
+    | Age
+    | Settle
+    | Resume
+    | Run
 )
 Step: TypeAlias = Happening | Nemesis | LedgerStep | SqlStep | Oracle
 
@@ -360,6 +381,7 @@ _WORDS_OF: dict[type, Callable[[Any], str]] = {
     Nemesis: str,
     Resume: lambda step: f"parked run {step.pick} goes on",
     Age: lambda _: "what was put aside is old",
+    Settle: lambda _: "everything is put in order",
     Run: lambda step: " ".join((step.job, *step.arguments)) + ", under the name of the last" * step.again,
     **oracle_steps.WORDS,
     **ledger_plan.WORDS,

@@ -20,7 +20,7 @@ from tests.chaos.lines import BETWEEN
 
 @dataclass(frozen=True)
 class Part:
-    """A plan, or what is left of it with some of its scenes alone; None: with all."""
+    """A plan, or what is left of it with some of its scenes alone; None: all of it."""
 
     seed: int
     scenes: tuple[int, ...] | None = None
@@ -42,24 +42,23 @@ class Reach:
         self._runs = {int(file.stem): json.loads(file.read_text()) for file in folder.glob("*.json")}
 
     def parts(self, mutation: Mutation, whole: str, seeds: Iterable[int]) -> list[Part]:
-        """What can meet it of the plans of *seeds*, in their order; *whole*: its file as it is. Plans that do so
-        between their scenes alone come last, without those.
+        """What can meet it of the plans of *seeds*, in their order: scenes alone first, then all of each plan that
+        does; *whole*: its file as it is.
         """
         lines = None if mutation.in_java else changed(whole, mutation.broken(whole))
         parts: list[Part] = []
-        between: list[Part] = []
+        plans: list[Part] = []
         for seed in seeds:
             run = self._runs.get(seed)
             if run is None or not lines:
                 parts.append(Part(seed))
                 continue
             meet = [scene for scene, files in run.items() if not lines.isdisjoint(files.get(mutation.file, ()))]
-            scenes = tuple(sorted(int(scene) for scene in meet if scene != BETWEEN))
-            if scenes:
+            if scenes := tuple(sorted(int(scene) for scene in meet if scene != BETWEEN)):
                 parts.append(Part(seed, scenes))
-            elif meet:
-                between.append(Part(seed, ()))
-        return parts + between
+            if meet:
+                plans.append(Part(seed))
+        return parts + plans
 
 
 def changed(whole: str, broken: str) -> frozenset[int]:
