@@ -278,7 +278,7 @@ class _Drawer(Maker):
             made += ledger_plan.begun(self.chance, self.next, self.seed, aged=aged)
         if self.phoenix:
             made += sql_plan.begun(self.next, self.seed)
-        left = [] if self.phoenix else scenes.of_world(self)
+        left = [] if self.phoenix else scenes.of_world(self, ledger=self.ledger)
         runs = 0
         while runs < jobs or left:
             if left:

@@ -22,6 +22,7 @@ from tests.chaos import ledger_plan, plan, worlds
 from tests.chaos.ledger_judge import Asked, LedgerJudge, Rows, user
 from tests.chaos.ledger_meeting import InMemory
 from tests.chaos.ledger_memory import Index, Memory
+from tests.chaos.nemeses import Kind, Nemesis
 from tests.chaos.scenes import ledger
 from tests.chaos.steps import TURN, Run
 
@@ -50,6 +51,17 @@ def test_every_third_seed_has_a_ledger_and_every_one_that_is_about_it() -> None:
     assert {s.forgery for s in steps if isinstance(s, ledger_plan.Forge)} == set(ledger_plan.Forgery)
     words = {word for run in repairs for word in run.arguments}
     assert words >= {"--full", "--list", "--from", "--grace", "0s", "1h", "--execute"}
+
+
+def test_a_ledger_that_a_plan_is_not_about_has_a_scene_too() -> None:
+    """One: a client is faster than a repair by a clock that is fast, and somebody is broken off."""
+    for seed in (seed for seed in range(0, 60, 3) if worlds.of(seed) is not worlds.World.LEDGER):
+        made = plan.made(seed, nemeses=[Kind.CLOCK])
+        scene = [step for step in made.steps if made.scene_of(step) == len(made.scenes) - 1]
+        (repair,) = (step for step in scene if isinstance(step, Run))
+        assert [type(step) for seam in repair.seams for step in seam.steps if seam.kind == "rows"] == [ledger_plan.Move]
+        assert {ledger_plan.BreakOff, Nemesis} <= {type(step) for step in scene}
+        assert scene.index(repair) > [type(step) for step in scene].index(Nemesis)
 
 
 def test_a_seed_is_one_transfer() -> None:

@@ -57,6 +57,22 @@ def scenes(make: Maker) -> list[Scene]:
     ]
 
 
+def overtaken(make: Maker) -> list[Step]:
+    """A client decides what a repair, on a machine whose clock is fast, has read as undecided and is about to decide;
+    all that its sender was asked for before is decided. And somebody who asks for a balance is broken off.
+    """
+    return [
+        _asked(make),
+        Move(make.next(), -1, 100, End.WAIT),
+        _asked(make),
+        *(_write(make) for _ in range(4)),
+        BreakOff(make.next(), make.chance.randrange(100)),
+        Nemesis(make.next(), Kind.CLOCK, 0, make.chance.choice((20, 40))),
+        _repair(make, make.at("rows", 1, _write(make))),
+        Move(make.next(), -1, 40, End.WAIT),
+    ]
+
+
 def _all_is_looked_at(make: Maker) -> list[Step]:
     return [_repair(make, full=True)]
 
@@ -140,7 +156,7 @@ def _within_the_grace(make: Maker) -> list[Step]:
     """A repair with a grace shorter than the ledger's, on a machine whose clock is fast, while two are about to
     claim, of whom one has a slow clock; and one when both are done, that nothing keeps the mark back for.
     """
-    sent = [(Send(n := make.next(), f"{make.seed}.{n}", sure=True, slow=slow), _write(make)) for slow in (0, 1)]
+    sent = [(_asked(make, slow=slow), _write(make)) for slow in (False, True)]
     shorter = ("--config", WITH_GRACE, "--grace", "0s")
     return [
         *(step for pair in sent for step in pair),
@@ -206,9 +222,18 @@ def _undone(make: Maker) -> list[Step]:
 
 def _dead(make: Maker, *, slow: bool = False) -> list[Step]:
     """A client dies after its claim."""
-    asked = make.next()
-    send = Send(asked, f"{make.seed}.{asked}", sure=True, slow=slow)
-    return [send, _write(make), _write(make), Move(make.next(), -1, make.chance.randint(0, 4), End.DIE)]
+    return [
+        _asked(make, slow=slow),
+        _write(make),
+        _write(make),
+        Move(make.next(), -1, make.chance.randint(0, 4), End.DIE),
+    ]
+
+
+def _asked(make: Maker, *, slow: bool = False) -> Send:
+    """The issuer pays, which can be paid."""
+    number = make.next()
+    return Send(number, f"{make.seed}.{number}", sure=True, slow=slow)
 
 
 def _write(make: Maker) -> Move:
