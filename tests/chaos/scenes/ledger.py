@@ -96,7 +96,8 @@ def _found_by_two(make: Maker) -> list[Step]:
     """What a full check alone can find, while a repair that has found nothing is about to move the mark; then every
     run has to make one, until one is right. Something else comes, and is found, while that one is about to say so.
     """
-    found, again = (make.at(MARK, 1, _old(make), _repair(make, full=True)) for _ in range(2))
+    both = make.shuffled(Forgery.AMOUNT, Forgery.THIRD)
+    found, again = (make.at(MARK, 1, _forge(make, one, stamped=True), _repair(make, full=True)) for one in both)
     return [
         _repair(make, found),
         Undo(make.next()),
@@ -210,10 +211,6 @@ def _balances(make: Maker) -> Run:
 
 def _forge(make: Maker, forgery: Forgery, *, aged: bool = True, stamped: bool = False) -> Forge:
     return Forge(make.next(), forgery, make.chance.randrange(100), aged, stamped)
-
-
-def _old(make: Maker) -> Forge:
-    return _forge(make, make.chance.choice((Forgery.AMOUNT, Forgery.THIRD)), stamped=True)
 
 
 def _undone(make: Maker) -> list[Step]:
