@@ -607,6 +607,8 @@ class Director:
         # What comes late was sent when the table may have been its own.
         owner = actor.run_id if actor.step.job == "orphan_cleanup" and silent is None else ""
         self.judge.written(where, before, after, aside, came_back=actor.came_back_since, silent=may_not, owner=owner)
+        if actor.step.job == "sideline_restore" and silent is None:
+            self.judge.put_back_beside(where, before, after)
         if "--execute" not in actor.arguments:
             self.judge.dry(where, before, after)
         if actor.anew_since:

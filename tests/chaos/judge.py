@@ -383,6 +383,11 @@ class Records:
         """
         return {name: mark["mark"] for name, mark in self._marks().items() if mark.get("run") != "lowtide confirm"}
 
+    def removers(self, table: str) -> set[str]:
+        """The runs that say that they remove history of the table, or died of it."""
+        claim = json.loads(self.rows.get(b"history/" + table.encode(), {}).get(b"intended", b"{}"))
+        return set(claim.get("removing", ()))
+
     def _marks(self) -> dict[str, dict[str, Any]]:
         return {name: json.loads(cells[b"mark"]) for name, cells in self._of(b"history/") if b"mark" in cells}
 
@@ -488,6 +493,16 @@ class Judge:
         self.counts["writes by a wrong clock"] += 1
         if before != after:
             self._say(where, "the clock of the run's machine is off, and it has written")
+
+    def put_back_beside(self, where: str, before: Seen, after: Seen) -> None:
+        """(7) Nothing is put back into a table while some run removes history of it: what hides a cell could go while
+        the cell comes.
+        """
+        for table in after.tables:
+            if before.tables[table] != after.tables[table]:
+                self.counts["looks for who removes beside a restore"] += 1
+                if removers := sorted(self._records.removers(table)):
+                    self._say(where, f"it put back into {table}, of which {removers} remove history (7)")
 
     def written(
         self,

@@ -603,6 +603,18 @@ def test_records_that_go_back_are_noticed() -> None:
     assert "passed the hold 400" in made.wrong[0]
 
 
+def test_what_is_put_back_beside_a_run_that_removes_is_noticed() -> None:
+    """Where it removes, and no longer than it does."""
+    made = told()
+    for removing, other, says in (({}, {"gc": 1}, 0), ({"gc": 1}, {}, 1), ({}, {}, 1)):
+        claims = {"t": removing, "u": other}
+        made.recorded("a", "gc", state(**{f"history__{t}": {"intended": {"removing": c}} for t, c in claims.items()}))
+        made.put_back_beside("here", seen(), seen(DATA))
+        made.put_back_beside("here", seen(DATA), seen(DATA))
+        assert len(made.wrong) == says
+    assert made.wrong == ["here: it put back into t, of which ['gc'] remove history (7)"]
+
+
 def test_an_epoch_that_vanishes_and_begins_anew_is_noticed() -> None:
     """But for a table that was dropped for good: one of its name begins anew by right."""
     made = Judge()
