@@ -8,7 +8,7 @@ import os
 import time
 from bisect import bisect
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -16,12 +16,13 @@ from typing import Any
 from unittest.mock import patch
 
 import typer
-import wreck
 import yaml
 from job_kit import APART, JOBS, Outcome, settings_for
+from lowtide_spark.frames.folders import safe
 from lowtide_spark.run.job import run_job
 from lowtide_spark.run.session import remember_classes
 from py4j.protocol import Py4JError
+from pyarrow import parquet
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -56,6 +57,8 @@ TWO_AT_A_TIME = dict.fromkeys(NO_COMPACTIONS, "2")
 STATE, JOURNAL = "CHAOS_STATE", "CHAOS_JOURNAL"
 #: Before the names of the ledger's tables.
 LEDGER = "chaos_"
+#: The lists of files in a run's sideline of a table.
+_LISTS = "_lowtide-list-*.json"
 #: Longer than what runs put aside is kept, s.
 _OLD = 40 * 86_400
 #: How much grace it has where it has one, ms.
@@ -385,8 +388,11 @@ class Laboratory:
         return self.raw(JOURNAL) if JOURNAL in self.omid.tables() else frozenset()
 
     def aside(self, run: str, table: str) -> set[Key]:
-        """What the run's sideline has of the table."""
-        return wreck.aside(self.sideline_away if self.sideline_away.exists() else self.sideline, run, table)
+        """What the run's sideline has of the table, in files that a list beside them names as long as they are: of any
+        other nobody would know that it was cut short, or has gone.
+        """
+        root = self.sideline_away if self.sideline_away.exists() else self.sideline
+        return listed_aside(root / safe(run) / safe(table))
 
     def put_aside(self) -> set[tuple[str, str]]:
         """The files of cells that are in sidelines: the run's folder, and the rest of the path."""
@@ -507,6 +513,17 @@ class Laboratory:
             return own, cell.family, cell.qualifier, counted(cell.timestamp), cell.kind, value
 
         return sorted((moved(cell) for cell in cells if cell.row != b"LOW_WATERMARK"), key=repr)
+
+
+def listed_aside(folder: Path) -> set[Key]:
+    """The keys of the cells in the files of a run's sideline of a table that are listed there."""
+    lengths: dict[str, int] = {}
+    for file in folder.glob(_LISTS):
+        with suppress(ValueError, KeyError, TypeError):  # one that nobody can read names nothing
+            lengths |= json.loads(file.read_text())["files"]
+    whole = [file for name in lengths if (file := folder / name).exists() and file.stat().st_size == lengths[name]]
+    cells = (cell for file in whole for cell in parquet.read_table(file).to_pylist())
+    return {(cell["row"], cell["family"], cell["qualifier"] or b"", cell["timestamp"]) for cell in cells}
 
 
 def row(number: int) -> str:

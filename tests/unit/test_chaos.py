@@ -14,9 +14,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import deadman
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from lowtide.lab.workload import Model, Transaction
 from lowtide.lab.workload.model import cell_from_json
@@ -26,7 +28,7 @@ from tests.chaos import cutting, judge, ledger_plan, oracle_steps, plan, sql_pla
 from tests.chaos.actor import Actor
 from tests.chaos.actor import _kinds as actor_kinds
 from tests.chaos.judge import Cell, Entry, Judge, Seen, low_watermark
-from tests.chaos.laboratory import Laboratory
+from tests.chaos.laboratory import Laboratory, listed_aside
 from tests.chaos.nemeses import ANY, MOST, SEAMS, SERVERS, SHARED, Kind, Nemesis
 from tests.chaos.scenes import ledger
 from tests.chaos.steps import (
@@ -992,6 +994,21 @@ def test_what_was_put_aside_lately_stays() -> None:
     assert found.wrong == ["here: a/1.parquet of one went, and somebody puts it back (7)"]
     found.aside("here", set(), [])
     assert found.wrong[1:] == ["here: a/2.parquet of one went, and was put aside lately (7)"]
+
+
+def test_what_no_list_names_is_not_aside(tmp_path: Path) -> None:
+    """A file without a list, one that is cut short, and whatever only half of a list names."""
+    columns: dict[str, list[Any]] = {"row": [b"r"], "family": [b"a"], "qualifier": [b"q"], "timestamp": [T]}
+    file, listed = tmp_path / "one.parquet", tmp_path / "_lowtide-list-one.json"
+    parquet.write_table(pyarrow.table(columns), file)
+    whole = json.dumps({"files": {file.name: file.stat().st_size, "gone.parquet": 1}})
+    (tmp_path / f"{listed.name}.new").write_text(whole)
+    assert listed_aside(tmp_path / "none") == listed_aside(tmp_path) == set()
+    for text, found in ((whole, {KEY}), (whole[:-9], set())):
+        listed.write_text(text)
+        assert listed_aside(tmp_path) == found
+    listed.write_text(json.dumps({"files": {file.name: file.stat().st_size + 1}}))
+    assert listed_aside(tmp_path) == set()
 
 
 def test_a_run_that_says_that_it_cannot_put_aside_is_noticed() -> None:
