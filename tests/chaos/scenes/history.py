@@ -23,6 +23,7 @@ from tests.chaos.steps import (
     Say,
     Seam,
     Step,
+    Table,
     Word,
 )
 
@@ -37,13 +38,16 @@ def scenes(make: Maker) -> list[Scene]:
 
 
 def _history_of_another(make: Maker) -> list[Step]:
-    """A table comes back, or another has its name, while a run that removes history stands somewhere."""
-    table = make.chance.choice(TABLES)
-    back = make.variant(Change.RESTORE, Change.RESTORE, Change.CLONE)
+    """A table comes back, or another has its name, while a run that removes history is about to write to it, which it
+    does to the first table first, or stands somewhere.
+    """
+    first = make.variant(True, False)
+    table = Table.A if first else make.chance.choice(TABLES)
+    back = Alter(make.next(), make.variant(Change.RESTORE, Change.RESTORE, Change.CLONE), table)
     return [
         Alter(make.next(), Change.SNAPSHOT, table),
         *_old(make),
-        make.job("history_gc", _somewhere(make, Alter(make.next(), back, table))),
+        make.job("history_gc", make.at("connector", 1, back) if first else _somewhere(make, back)),
     ]
 
 
@@ -82,13 +86,20 @@ def _back_while_it_goes(make: Maker) -> list[Step]:
 
 
 def _put_back_into_another(make: Maker) -> list[Step]:
-    """A table comes back while what went of the one before is put back."""
+    """A table comes back as it was before all of that, while what went of the one after is put back: about to be, or
+    somewhere.
+    """
     back = [Alter(make.next(), Change.RESTORE, table) for table in TABLES]
     return [
+        *(Alter(make.next(), Change.SNAPSHOT, table) for table in TABLES),
+        make.clients(20),  # beside those of _old, for there to be tombstones that went over what the snapshots show
         *_old(make),
         make.job("history_gc"),
-        *(Alter(make.next(), Change.SNAPSHOT, table) for table in TABLES),
-        make.job("sideline_restore", _somewhere(make, *back), pick=-1),
+        make.job(
+            "sideline_restore",
+            make.variant(make.at("connector", 1, *back), _somewhere(make, *back)),
+            pick=-1,
+        ),
     ]
 
 
