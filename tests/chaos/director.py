@@ -130,6 +130,8 @@ class Director:
         self._parked: list[Actor] = []
         self._under_way: list[Actor] = []
         self._ran: list[str] = []
+        #: What ran of them in the oracle's life before this one.
+        self._ran_before: list[str] = []
         #: When runs ended, in their order.
         self._times: list[datetime] = []
         #: Dry runs that ended well.
@@ -349,6 +351,7 @@ class Director:
         for each in self._under_way:
             each.anew_since = True
             each.came_back_since |= set(emptied)
+        self._ran_before = [*self._ran]
         for what in (self._open, self._points, self._ran, self._plans, self._in_flight):
             what.clear()  # type: ignore[attr-defined]
         self._highest_bound = 0
@@ -454,6 +457,7 @@ class Director:
         mistaken = [f"{start}={commit}" for start, commit in self.judge.history.mistaken.items()]
         return {
             "{run}": (self._ran, "there is no run"),
+            "{before}": (self._ran_before, "there was no run"),
             "{time}": ([time.isoformat() for time in self._times], "no run has ended"),
             MISTAKEN: (mistaken, "nobody was mistaken"),
         }

@@ -257,8 +257,8 @@ class Seam:
 class Run:
     """A run of a job.
 
-    ``{run}`` in its arguments stands for the id of an earlier one, which *pick* names; ``{time}`` for when an earlier
-    one ended; ``{plan}`` for an earlier dry one's, whose arguments it has, and which it is held to. *again*: under the
+    ``{run}`` in its arguments stands for the id of an earlier one, which *pick* names; ``{before}`` for one of before
+    the oracle was made anew; ``{time}`` for when an earlier one ended; ``{plan}`` for an earlier dry one's, whose arguments it has, and which it is held to. *again*: under the
     id of the last one that acted, as when somebody has Airflow do it again, or two of its databases are at it.
     """
 

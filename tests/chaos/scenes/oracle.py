@@ -6,6 +6,8 @@ and its journal are of before until somebody resets them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.oracle_steps import Event, Oracle
 from tests.chaos.steps import TABLES, Alter, Change, Resume, Run, Say, Seam, Step, Table, Word
@@ -31,14 +33,15 @@ def scenes(make: Maker) -> list[Scene]:
 def _numbers_come_twice(make: Maker) -> list[Step]:
     """What the journal has of one life of the oracle has the numbers of orphans of the next. Runs see in between
     that it was made anew, and a person takes the commit table for whole all the same; or the records were lost, and
-    there are more of its clients.
+    there are more of its clients. Somebody asks for the orphans of the life before.
     """
     lost = make.variant(False, True)
+    back = make.job("sideline_restore", pick=-1)
     doubted = [_cleanup(make), _now(make, Event.PASS), _now(make, Event.WHOLE), _cleanup(make)]
     return [
         *make.all_end(4),
         _now(make, Event.NOTE),
-        make.clients(24, (4,)),
+        make.clients(24, (4, 4, 1)),
         *make.pruned(),
         *([_now(make, Event.LOSE)] if lost else []),
         _now(make, Event.ANEW),
@@ -46,6 +49,7 @@ def _numbers_come_twice(make: Maker) -> list[Step]:
         *([make.clients(20, (1,))] if lost else []),
         *([] if lost else doubted),
         *_reset(make),
+        replace(back, arguments=tuple("{before}" if word == "{run}" else word for word in back.arguments)),
         _cleanup(make),
         make.job("journal_replay"),
         Say(make.next(), Word.DECIDE, Table.A),
