@@ -66,12 +66,15 @@ class Maker:
         """The low watermark passes what is over."""
         return Watermark(self.next())
 
-    def land(self) -> Land:
-        """The entry of some client that died lands late."""
-        # Not where the commit table is compacted: then nothing tells of it.
-        taken = self.world is World.LATE and self.chance.random() < 0.5
+    def land(self, pick: int | None = None, *, taken: bool | None = None) -> Land:
+        """The entry of some client that died lands late, or of the one that *pick* names; *taken* away or not, or by
+        chance.
+        """
+        if taken is None:
+            # Not where the commit table is compacted: then nothing tells of it.
+            taken = self.world is World.LATE and self.chance.random() < 0.5
         guarded = self.chance.random() < 0.3 or self.low_latency
-        return Land(self.next(), self.chance.randrange(100), guarded, taken)
+        return Land(self.next(), self.chance.randrange(100) if pick is None else pick, guarded, taken)
 
     # -- runs
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.steps import AT_A_RATE, ROWS, TABLES, Act, Alter, Change, Moment, Resume, Say, Seam, Step, Table, Word
+from tests.chaos.worlds import World
 
 
 def scenes(make: Maker) -> list[Scene]:
@@ -12,13 +13,17 @@ def scenes(make: Maker) -> list[Scene]:
 
 
 def landing_late(make: Maker) -> list[Step]:
-    """Entries land before a cleanup, between what it decides and its first write, or both."""
-    before = [make.land() for _ in range(make.chance.randint(0, 2))]
-    between = [make.land() for _ in range(make.chance.randint(2, 4))]
+    """Entries land before a cleanup, between what it decides and its first write, or both; where one may, the client
+    takes it away again. Others have committed above the low watermark, and have no shadow cells yet.
+    """
+    taken = make.world is World.LATE
+    before = [make.land(-1, taken=taken), *(make.land() for _ in range(make.chance.randint(0, 1)))]
+    between = [make.land(-1, taken=taken), make.land(-1, taken=False), make.land()]
     return [
-        make.clients(12, (1,)),
+        make.clients(14, (1,)),
         make.watermark(),
         *before,
+        make.clients(6, (4,)),
         make.cleanup(make.at("connector", 1, *between)),
         Say(make.next(), Word.DECIDE, Table.A),
     ]
