@@ -21,6 +21,8 @@ CHECKPOINTS = 50
 _BEFORE, _BEHIND = b"\x00\xc2\x80", b"\xc2\x80"
 #: Above every timestamp.
 LAST = 2**63
+_LEFT = "was left as it was, and its range is recorded (3)"
+_GARBLED = "is of no form that is known, and its range is recorded (8)"
 
 
 class Cell(NamedTuple):
@@ -158,6 +160,11 @@ def shown(cells: Mapping[Key, bytes], commits: Mapping[int, int], point: int) ->
 def unproved(cells: Mapping[Key, bytes]) -> Iterator[Key]:
     """Data cells without a shadow cell of their own."""
     return (key for key in cells if not is_shadow(key[2]) and shadow(key) not in cells)
+
+
+def garbled(cells: Mapping[Key, bytes]) -> Iterator[Key]:
+    """Shadow cells of data that is there which name no commit timestamp."""
+    return (key for key, value in cells.items() if is_shadow(key[2]) and len(value) != 8 and proved(key) in cells)
 
 
 @dataclass
@@ -708,18 +715,21 @@ class Judge:
 
     def done(self, where: str, run: str, first: Seen, now: Seen, came_back: Collection[str]) -> None:
         """(3) Of what a run has just recorded as cleaned it has left nothing undone: no cell lacks its shadow cell that
-        lacked it when the run began, *first*. *came_back*: tables that did since it looked.
+        lacked it when the run began, *first*. (8) Nor has one a shadow cell that names no commit timestamp, then and
+        now. *came_back*: tables that did since it looked.
         """
         for table, fact in self._fresh:
             if fact["run"] != run or table in came_back or table not in first.tables:
                 continue
             start, stop = bytes.fromhex(fact["start"]), bytes.fromhex(fact["stop"])
-            bare = set(unproved(standing(first.tables[table]))) & set(unproved(standing(now.tables[table])))
+            was, is_ = standing(first.tables[table]), standing(now.tables[table])
+            left = dict.fromkeys(set(unproved(was)) & set(unproved(is_)), _LEFT)
+            left |= dict.fromkeys(set(garbled(was)) & set(garbled(is_)), _GARBLED)
             self.counts["ranges recorded"] += 1
-            for key in sorted(bare):
+            for key, what in sorted(left.items()):
                 here = start <= key[0] and (not stop or key[0] < stop) and key[1].decode() in fact["families"]
                 if here and any(a <= key[3] < b for a, b in fact["read"]):
-                    self._say(where, f"{table} {key} was left as it was, and its range is recorded (3)")
+                    self._say(where, f"{table} {key} {what}")
 
     def dropped(self, table: str) -> None:
         """A table is gone for good; one of its name begins anew."""

@@ -8,7 +8,17 @@ from contextlib import suppress
 from lowtide.errors import UsageError
 from lowtide.lab.workload.client import ALL_VERSIONS, COMMIT_TABLE
 from lowtide.lab.workload.phoenix import PHYSICAL
-from tests.chaos.judge import Judge, Key, Raw, commit_entries, is_shadow, journal_entries, standing, start_of
+from tests.chaos.judge import (
+    Judge,
+    Key,
+    Raw,
+    commit_entries,
+    is_shadow,
+    journal_entries,
+    standing,
+    start_of,
+    unproved,
+)
 from tests.chaos.laboratory import FAMILIES, JOURNAL, NO_COMPACTIONS, STATE, TWO_AT_A_TIME, Laboratory, row
 from tests.chaos.nemeses import Kind
 from tests.chaos.steps import ROWS, TABLES, Alter, Change, Table
@@ -187,12 +197,15 @@ class Tables:
 
     def _garble(self, table: Table, key: bytes) -> str | None:
         """All shadow cells here of a transaction that they alone prove: of the first that has any in the row or after
-        it, or else before.
+        it, or else before; of one with cells elsewhere that lack theirs, if there is any.
         """
         torn = self._judge.history.torn & self._judge.history.commits.keys()
         cells = {k: v for k, v in standing(self._lab.raw(table)).items() if is_shadow(k[2]) and start_of(k[3]) in torn}
         known = self.garbled.get(table, {})
-        chosen = min((k for k in cells if k not in known), key=lambda k: (k[0] < key, k), default=None)
+        others = (standing(raw) for other, raw in self.raw().items() if other != table)
+        waiting = {start_of(k[3]) for each in others for k in unproved(each)}
+        left = (k for k in cells if k not in known)
+        chosen = min(left, key=lambda k: (start_of(k[3]) not in waiting, k[0] < key, k), default=None)
         if chosen is None:
             return "there is none"
         for each, value in cells.items():

@@ -918,6 +918,24 @@ def test_what_is_recorded_and_was_left_undone_is_noticed(
     assert made.wrong == [], "it was recorded before"
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "wrong"), [(b"\x00\x01", b"\x00\x01", 1), (b"\x00\x01", TC, 0), (TC, b"\x00", 0)]
+)
+def test_a_range_that_is_recorded_with_a_shadow_cell_of_no_known_form_is_noticed(
+    was: bytes | int, now: bytes | int, wrong: int
+) -> None:
+    """Not where somebody has set it right meanwhile, or it was right when the run began."""
+
+    def shadowed(value: bytes | int) -> Seen:
+        return seen(DATA, SHADOW._replace(value=value if isinstance(value, bytes) else value.to_bytes(8, "big")))
+
+    made = told()
+    fact = {"run": "one", "start": "", "stop": "", "families": ["a"], "read": [[0, W]]}
+    made.recorded("a", "one", state(table__t={"epoch": "1/x/0", "fact/-": fact}))
+    made.done("b", "one", shadowed(was), shadowed(now), ())
+    assert ["no form that is known, and its range is recorded (8)" in line for line in made.wrong] == [True] * wrong
+
+
 def test_a_run_that_writes_by_a_wrong_clock_is_noticed() -> None:
     """Whatever it writes, right or not."""
     made = told()

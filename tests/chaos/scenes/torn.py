@@ -18,7 +18,7 @@ def scenes(make: Maker) -> list[Scene]:
 def _unseen(make: Maker, change: Change) -> list[Step]:
     """The only proof is where a cleanup does not see it, or cannot read it."""
     # A client proves its cells table by table, so that the half that is proved is in the first, mostly.
-    table = make.of({Table.A: 4, Table.B: 1})
+    table = make.variant(Table.A, Table.A, Table.A, Table.B)
     steps: list[Step] = [make.clients(20, (10,)), make.watermark(), Compact(make.next())]
     if change is Change.RENAME:
         steps += make.all_end(6)  # or somebody would write to what is not there
