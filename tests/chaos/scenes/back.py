@@ -29,10 +29,12 @@ def scenes(make: Maker) -> list[Scene]:
 
 def _under_a_new_name(make: Maker) -> list[Step]:
     """What an HBase snapshot has comes back, under the name of a table that was cleaned less far, and the tables
-    themselves are gone.
+    themselves are gone. Where readers mark what they find no proof of, it goes once more, and their marks are pruned
+    before it is back.
     """
     away = make.of({Change.TRUNCATE: 1, Change.ANEW: 1})
     source = make.chance.choice((0, ROWS - 1))
+    met = make.variant(True, False)
     return [
         *make.all_end(3),
         Alter(make.next(), Change.MAKE, Table.C),
@@ -44,12 +46,26 @@ def _under_a_new_name(make: Maker) -> list[Step]:
         make.cleanup(),
         make.job("commit_table_pruning"),
         *(Alter(make.next(), away, table) for table in TABLES),
-        Alter(make.next(), Change.COPY, Table.C, source),
-        Say(make.next(), Word.CONFIRM, Table.C),
+        *_copied(make, source),
+        *([*_met_and_gone(make), *_copied(make, source)] if met else []),
         Compact(make.next()),
         make.cleanup(),
         Say(make.next(), Word.DECIDE, Table.A),
         Alter(make.next(), Change.DROP, Table.C),
+    ]
+
+
+def _copied(make: Maker, source: int) -> list[Step]:
+    return [Alter(make.next(), Change.COPY, Table.C, source), Say(make.next(), Word.CONFIRM, Table.C)]
+
+
+def _met_and_gone(make: Maker) -> list[Step]:
+    """Nothing holds the marks back: no other table has cells of theirs."""
+    return [
+        Say(make.next(), Word.MEET, Table.C),
+        Alter(make.next(), Change.DROP, Table.C),
+        make.cleanup(),
+        make.job("commit_table_pruning"),
     ]
 
 
@@ -85,7 +101,7 @@ def _back_at_the_last_moment(make: Maker) -> list[Step]:
         make.clients(20, (4,)),
         *(Alter(make.next(), Change.SNAPSHOT, table) for table in tables),
         make.watermark(),
-        make.cleanup(make.at(*make.of({(TIMED, 5): 4, (RECORD, 1): 1}), first)),
+        make.cleanup(make.at(*make.variant((TIMED, 5), (RECORD, 1)), first)),
         make.cleanup(),
         make.job("watermark_collection"),
         make.job("commit_table_pruning", make.at(COUNTED, 1, second)),
