@@ -314,8 +314,9 @@ class Director:
         self.judge.history.committed(start, self.lab.omid.decide(start))
 
     def _land(self, step: Land) -> str:
-        # What the bound has passed is over for good: there the grace is to be longer than anything is under way.
-        bound = max(self._highest_bound, self.judge.bound)
+        # What the bound has passed is over for good: there the grace is to be longer than anything is under way. A
+        # pruning goes by a bound of its own, which nobody need have published.
+        bound = max(self._highest_bound, self.judge.bound, self.judge.history.pruned)
         late = sorted(start for start in self._in_flight if start > bound)
         if not late:
             return "there is none"
