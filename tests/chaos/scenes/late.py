@@ -72,9 +72,11 @@ def _unjournaled(make: Maker) -> list[Step]:
 
 
 def _bare(make: Maker) -> list[Step]:
-    """A table has shadow cells, cells without, and no mark; it is disabled too, or not."""
+    """A table has shadow cells, cells without, and no mark; it is disabled too until others know how far they are, or
+    not.
+    """
     table = make.chance.choice(TABLES)
-    away = make.variant(False, True)
+    away = make.variant(True, False)
     return [
         make.clients(14, (4,)),
         make.watermark(),
@@ -82,8 +84,8 @@ def _bare(make: Maker) -> list[Step]:
         *([Alter(make.next(), Change.DISABLE, table)] if away else []),
         make.cleanup(),
         make.job("watermark_collection"),
-        make.job("commit_table_pruning"),
         *([Alter(make.next(), Change.ENABLE, table)] if away else []),
+        make.job("commit_table_pruning"),
         Alter(make.next(), Change.MARK, table),
     ]
 
