@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.chaos.maker import Maker, Scene
+from tests.chaos.nemeses import Kind, Nemesis
 from tests.chaos.steps import AT_A_RATE, ROWS, TABLES, Act, Alter, Change, Moment, Resume, Say, Seam, Step, Table, Word
 from tests.chaos.worlds import World
 
@@ -30,7 +31,7 @@ def landing_late(make: Maker) -> list[Step]:
 
 
 def hidden(make: Maker) -> list[Step]:
-    """A cleanup meets a table that hides cells."""
+    """A cleanup meets a table that hides cells; one on a machine whose clock is off would do what is left then."""
     table = make.chance.choice(TABLES)
     return [
         make.clients(8, (0, 1, 4)),
@@ -38,6 +39,8 @@ def hidden(make: Maker) -> list[Step]:
         Alter(make.next(), Change.HIDE, table, make.chance.randrange(1, ROWS)),
         make.cleanup(),
         Alter(make.next(), Change.SHOW, table),
+        Nemesis(make.next(), Kind.CLOCK, 1, make.chance.choice((-1, 1)) * 86_400),
+        make.cleanup(),
     ]
 
 
