@@ -12,6 +12,7 @@ from tests.chaos.steps import (
     Alter,
     Change,
     Compact,
+    Land,
     Look,
     Read,
     Say,
@@ -109,15 +110,19 @@ def _back_at_the_last_moment(make: Maker) -> list[Step]:
 
 
 def _replayed(make: Maker) -> list[Step]:
-    """A table comes back, and its commit entries from the journal, so that readers need no cleanup then; or a cleanup
-    finds them there.
+    """A table comes back, and its commit entries from the journal, which has the marks of others, though an entry
+    landed beside them; readers need no cleanup then. Or a cleanup finds what it needs there.
     """
     table = make.chance.choice(TABLES)
     replayed = make.variant(False, True)
     return [
-        make.clients(14, (4,)),
+        make.clients(16, (1, 4)),
         Alter(make.next(), Change.SNAPSHOT, table),
-        *make.pruned(),
+        make.watermark(),
+        make.cleanup(),
+        *(Land(make.next(), make.chance.randrange(100), guarded=False) for _ in range(2)),
+        make.job("watermark_collection"),
+        make.job("commit_table_pruning"),
         Alter(make.next(), Change.RESTORE, table),
         make.job("journal_replay") if replayed else make.cleanup(),
         Look(make.next()),
