@@ -24,8 +24,10 @@ from tests.chaos.steps import (
 
 
 def scenes(make: Maker) -> list[Scene]:
-    """In some order, but for the first: no collection is to have told the bound before it."""
-    return [_under_a_new_name, *make.shuffled(_as_it_was, _back_at_the_last_moment, _replayed)]
+    """In some order, but for the first two: no collection is to have told the bound before the first, and nothing is to
+    hold it in the second.
+    """
+    return [_under_a_new_name, _unlisted, *make.shuffled(_as_it_was, _back_at_the_last_moment, _replayed)]
 
 
 def _under_a_new_name(make: Maker) -> list[Step]:
@@ -67,6 +69,24 @@ def _met_and_gone(make: Maker) -> list[Step]:
         Alter(make.next(), Change.DROP, Table.C),
         make.cleanup(),
         make.job("commit_table_pruning"),
+    ]
+
+
+def _unlisted(make: Maker) -> list[Step]:
+    """A table comes, and is written to, when a pruning has listed those that there are, and looks into a plain one; all
+    of those are cleaned beyond that before it goes on.
+    """
+    meanwhile = [Alter(make.next(), Change.MAKE, Table.B), make.clients(12, (4,)), make.watermark()]
+    cleaned = make.run("orphan_cleanup", "--table", Table.A, "--execute")
+    return [
+        *make.all_end(4),
+        Alter(make.next(), Change.DROP, Table.C),
+        Alter(make.next(), Change.PLAIN, Table.C),
+        Alter(make.next(), Change.DROP, Table.B),
+        make.watermark(),
+        make.job("commit_table_pruning", make.at("read", 1, *meanwhile, cleaned)),
+        Alter(make.next(), Change.MAKE, Table.B),
+        Alter(make.next(), Change.DROP, Table.C),
     ]
 
 
