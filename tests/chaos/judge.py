@@ -190,6 +190,8 @@ class History:
     empty_since: set[str] = field(default_factory=set)
     #: Committed, and nothing in the store need tell: a person decides, and until then nothing becomes of the cells.
     untold: set[int] = field(default_factory=set)
+    #: Committed, and the journal has let go of it: what goes by that has to know that it did.
+    let_go: set[int] = field(default_factory=set)
     #: Committed, as the next, and a person said by mistake that they never did: readers are shown nothing of them then.
     mistaken: dict[int, int] = field(default_factory=dict)
     #: Up to where a run has recorded all of a table as cleaned, since it last lost anything but by what came back.
@@ -327,9 +329,9 @@ class History:
         self.tables[table] = dict(self.snapshots[source][0])
         self.ever[table] |= self.tables[table]
 
-    def torn_columns(self, table: str) -> set[Column]:
-        """What readers may be shown wrongly until somebody heals it."""
-        torn = {key[:3] for key in self.tables[table] if start_of(key[3]) in self.torn}
+    def torn_columns(self, table: str, but: Collection[int] = ()) -> set[Column]:
+        """What readers may be shown wrongly until somebody heals it, *but* for these transactions."""
+        torn = {key[:3] for key in self.tables[table] if start_of(key[3]) in self.torn.difference(but)}
         families = {(row, family) for row, family, qualifier in torn if not qualifier}
         return torn | {key[:3] for key in self.tables[table] if key[:2] in families}
 
@@ -660,6 +662,7 @@ class Judge:
                 self._say(where, f"{start} went from the journal, and {sorted(self.history.standing)} are kept (4)")
             else:
                 self.counts["let go of by the journal"] += 1
+                self.history.let_go |= {start} & self.history.commits.keys()
                 self._needed(where, start, after, came_back)
 
     def _needed(self, where: str, start: int, after: Seen, came_back: Collection[str]) -> None:
@@ -823,7 +826,7 @@ class Judge:
 
     def read_as_of(self, where: str, table: str, point: int, got: Mapping[Column, bytes], mark: int) -> None:
         """(5) What a read as of a read point gave: all that was shown there, or it had to fail; before the mark it had
-        to.
+        to, and where it met what the journal has let go of.
         """
         self.counts["reads as of"] += 1
         if point < mark:
@@ -831,7 +834,7 @@ class Judge:
         if table in self.floors:
             self._say(where, f"{table} was read as of {point}, and Omid's own compactor is on it (5)")
         expected = shown(self.history.tables[table], self.history.commits, point)
-        if told := _difference(expected, got, self.history.torn_columns(table)):
+        if told := _difference(expected, got, self.history.torn_columns(table, self.history.let_go)):
             self._say(where, f"{table} as of {point}: {told} (5)")
 
     def ended(self, where: str, code: int, summary: Mapping[str, Any]) -> None:

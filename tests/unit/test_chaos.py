@@ -442,6 +442,20 @@ def test_what_the_journal_lets_go_of_nobody_may_need() -> None:
     assert of(_sweeping(), seen(DATA, journal=journaled), seen(DATA), came_back={"t"}) == []
 
 
+def test_a_read_as_of_fails_where_the_journal_has_let_go_of_what_it_meets() -> None:
+    """What nothing else tells of it need not show."""
+    journaled = [Cell(key(T), b"j", b"C", 1, "put", TC.to_bytes(8, "big"))]
+    made = _sweeping()
+    made.history.untold_of(T)
+    made.read_as_of("x", "t", TC + 1, {}, mark=-1)
+    assert made.wrong == []
+    assert of(made, seen(DATA, SHADOW, journal=journaled), seen(DATA, SHADOW)) == []
+    made.read("x", "t", TC + 1, {})
+    assert made.wrong == [], "Omid's readers know of no journal"
+    made.read_as_of("x", "t", TC + 1, {}, mark=-1)
+    assert "as of" in made.wrong[0]
+
+
 def _sweeping() -> Judge:
     made = told()
     made.sweeps = True

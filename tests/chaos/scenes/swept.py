@@ -54,20 +54,22 @@ def _kept_for_a_snapshot(make: Maker) -> list[Step]:
 
 
 def _let_go_of(make: Maker) -> list[Step]:
-    """What a backup has comes back after the journal has let go of what proved it: a person decides, and may be
-    mistaken.
+    """What a backup has comes back after the journal has let go of what proved it: a reader as of a time before is
+    refused, and a person decides, and may be mistaken.
     """
     mistaken = make.variant(True, False)
     tables = make.chance.choice(((Table.A,), TABLES))
     return [
         *make.all_end(3),
         make.clients(14, (4,)),
+        Look(make.next()),
         *(Alter(make.next(), Change.SNAPSHOT, table) for table in TABLES),
         *make.pruned(),
         *(Alter(make.next(), Change.UNSNAP, table) for table in TABLES),
         make.job("commit_table_pruning"),
         *(Alter(make.next(), Change.TRUNCATE, table) for table in tables),
         *(Alter(make.next(), Change.LOAD, table) for table in tables),
+        Read(make.next(), -1, as_of=True),
         make.cleanup(),
         *(_mistaken(make) if mistaken else []),
         Say(make.next(), Word.DECIDE, Table.A),
