@@ -46,6 +46,8 @@ class Actor(threading.Thread):
     before: Seen | None = None
     #: Tables that came back since it looked which there are: it cannot know of those.
     came_back_since: set[str] = field(default_factory=set)
+    #: Those of them that it lists once more before the journal lets go of anything.
+    listed_again: frozenset[str] = frozenset()
     #: Whether a relay has lied about a request of it.
     lied_to: bool = False
     #: The dry run that it is held to.
@@ -85,12 +87,13 @@ class Actor(threading.Thread):
     def did(self, effect: Effect) -> None:
         """An effect has taken place. A run lists the tables after it has recorded the low watermark: what came back
         before that it knows. A pruning reads those that it listed once more when it has counted: what came back of them
-        before that it sees.
+        before that it sees. It lists all again before the journal lets go of anything.
         """
         if effect.step.endswith("record_low_watermark"):
             self.came_back_since.clear()
             self.looked = True
         if effect.step.endswith(COUNTED):
+            self.listed_again = frozenset(self.came_back_since)
             self.came_back_since -= set(TABLES)
 
     def _work(self) -> Outcome:

@@ -611,7 +611,16 @@ class Director:
         may_not = self.people.silent(actor.hidden_then) if silent is None else silent
         # What comes late was sent when the table may have been its own.
         owner = actor.run_id if actor.step.job == "orphan_cleanup" and silent is None else ""
-        self.judge.written(where, before, after, aside, came_back=actor.came_back_since, silent=may_not, owner=owner)
+        self.judge.written(
+            where,
+            before,
+            after,
+            aside,
+            came_back=actor.came_back_since,
+            listed_again=actor.listed_again,
+            silent=may_not,
+            owner=owner,
+        )
         if actor.step.job == "sideline_restore" and silent is None:
             self.judge.put_back_beside(where, before, after)
         if "--execute" not in actor.arguments:

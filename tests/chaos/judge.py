@@ -521,14 +521,15 @@ class Judge:
         aside: Mapping[str, Collection[Key]],
         *,
         came_back: Collection[str] = (),
+        listed_again: Collection[str] = (),
         silent: Collection[str] = (),
         owner: str = "",
     ) -> None:
         """Judge what one write of a run did.
 
         *aside*: what its sideline has of each table. *came_back*: tables that came back since the run looked, which it
-        cannot know. *silent*: tables to which nothing may be written. *owner*: the run, if it writes under the epochs
-        of its tables.
+        cannot know, but for those that it has *listed again* before it has the journal let go of anything. *silent*:
+        tables to which nothing may be written. *owner*: the run, if it writes under the epochs of its tables.
 
         (6) It writes to no table that another run has taken over, and puts no marks where none is its own any more.
 
@@ -550,7 +551,7 @@ class Judge:
                 if owner and self._owners.get(table) != owner:
                     self._say(where, f"{table} was written to, which {self._owners.get(table)} took over (6)")
                 self._table(f"{where}, {table}", watermark, was, is_, (table, aside.get(table, ())))
-        self._commit_table(where, watermark, before, after, came_back)
+        self._commit_table(where, watermark, before, after, came_back, set(came_back) - set(listed_again))
         if owner and owner not in self._owners.values():
             marks = [{s for s, e in commit_entries(seen.commit_table).items() if e.invalid} for seen in (before, after)]
             for start in sorted(marks[1] - marks[0]):
@@ -603,13 +604,21 @@ class Judge:
         points = {commits[start] + 1 for key in keys if (start := start_of(key[3])) in commits}
         return sorted({mark, *(point for point in points if point > mark)})
 
-    def _commit_table(self, where: str, watermark: int, before: Seen, after: Seen, came_back: Collection[str]) -> None:
+    def _commit_table(
+        self,
+        where: str,
+        watermark: int,
+        before: Seen,
+        after: Seen,
+        came_back: Collection[str],
+        unlisted: Collection[str],
+    ) -> None:
         was, now = commit_entries(before.commit_table), commit_entries(after.commit_table)
         was_journaled, journal = (journal_entries(seen.journal - self._of_before) for seen in (before, after))
         commits = self.history.commits
         self._journal(where, was_journaled, journal)
         if gone := was_journaled.keys() - journal.keys():
-            self._let_go(where, gone, after, came_back)
+            self._let_go(where, gone, after, unlisted)
         for start in sorted(was.keys() | now.keys()):
             old, new = was.get(start, Entry(None, False)), now.get(start, Entry(None, False))
             if old == new:
@@ -653,7 +662,7 @@ class Judge:
             elif start not in was and now[start] not in (None, said := self.history.said_of(start)):
                 self._say(where, f"{start} came into the journal with {now[start]}, and has {said} (2)")
 
-    def _let_go(self, where: str, gone: Collection[int], after: Seen, came_back: Collection[str]) -> None:
+    def _let_go(self, where: str, gone: Collection[int], after: Seen, unlisted: Collection[str]) -> None:
         """Nothing goes from the journal, or, where it may let go, nothing that an HBase snapshot or a cell may need."""
         for start in sorted(gone):
             if not self.sweeps:
@@ -663,7 +672,7 @@ class Judge:
             else:
                 self.counts["let go of by the journal"] += 1
                 self.history.let_go |= {start} & self.history.commits.keys()
-                self._needed(where, start, after, came_back)
+                self._needed(where, start, after, unlisted)
 
     def _needed(self, where: str, start: int, after: Seen, came_back: Collection[str]) -> None:
         if start not in self.history.commits:

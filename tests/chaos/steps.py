@@ -147,6 +147,7 @@ class Change(StrEnum):
     FREEZE = "takes no writes"
     THAW = "takes writes again"
     BARE = "has the marks of all families taken off"
+    ALONE = "is truncated, and has a cell of somebody who died before it had its shadow cell"
     UNSNAP = "has its HBase snapshot deleted"
     DEAFEN = "is there while the journal takes no writes"
     HEAR = "is there while the journal takes writes again"
@@ -154,7 +155,18 @@ class Change(StrEnum):
 
 
 #: After these a table is not what its clients made it.
-LOSING = frozenset({Change.TRUNCATE, Change.ANEW, Change.RESTORE, Change.CLONE, Change.MAKE, Change.COPY, Change.DROP})
+LOSING = frozenset(
+    {
+        Change.TRUNCATE,
+        Change.ALONE,
+        Change.ANEW,
+        Change.RESTORE,
+        Change.CLONE,
+        Change.MAKE,
+        Change.COPY,
+        Change.DROP,
+    }
+)
 #: What is done to the table that comes and goes alone.
 COMING = frozenset({Change.MAKE, Change.COPY, Change.DROP})
 
@@ -258,8 +270,9 @@ class Run:
     """A run of a job.
 
     ``{run}`` in its arguments stands for the id of an earlier one, which *pick* names; ``{before}`` for one of before
-    the oracle was made anew; ``{time}`` for when an earlier one ended; ``{plan}`` for an earlier dry one's, whose arguments it has, and which it is held to. *again*: under the
-    id of the last one that acted, as when somebody has Airflow do it again, or two of its databases are at it.
+    the oracle was made anew; ``{time}`` for when an earlier one ended; ``{plan}`` for an earlier dry one's, whose
+    arguments it has, and which it is held to. *again*: under the id of the last one that acted, as when somebody has
+    Airflow do it again, or two of its databases are at it.
     """
 
     number: int

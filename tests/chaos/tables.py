@@ -261,6 +261,14 @@ class Tables:
         self._lab.omid.truncate(table)
         self._judge.history.emptied(table)
 
+    def _have_one_alone(self, table: Table, key: bytes) -> None:
+        self._truncate(table, key)
+        start, history = self._lab.omid.begin(), self._judge.history
+        cell = (key, FAMILIES[0].encode(), b"p", start)
+        self._lab.omid.put(table, *cell, b"alone")
+        history.abandoned(start, table, cell, b"alone")
+        history.committed(start, self._lab.omid.decide(start))
+
     def _make_anew(self, table: Table, _: bytes) -> None:
         self._lab.omid.drop(table)
         self._lab.make(table)
@@ -371,6 +379,7 @@ class Tables:
         Change.LOAD: _load,
         Change.UNMARK: _unmark,
         Change.BARE: _bare,
+        Change.ALONE: _have_one_alone,
         Change.MARK: _mark,
         Change.GARBLE: _garble,
         Change.RENAME: _rename,

@@ -75,13 +75,15 @@ def _unjournaled(make: Maker) -> list[Step]:
 
 
 def _bare(make: Maker) -> list[Step]:
-    """A table has shadow cells, cells without, and no mark; it is disabled too until others know how far they are, or
-    not.
+    """A table has shadow cells, cells without, and no mark, and is disabled until others know how far they are. Or it
+    has a cell without, and nothing else tells that it bore a mark when it was listed.
     """
     table = make.chance.choice(TABLES)
     away = make.variant(True, False)
+    alone = [make.job("watermark_collection"), Alter(make.next(), Change.ALONE, table, make.chance.randrange(1, ROWS))]
     return [
         make.clients(14, (4,)),
+        *([] if away else alone),
         make.watermark(),
         Alter(make.next(), Change.BARE, table),
         *([Alter(make.next(), Change.DISABLE, table)] if away else []),

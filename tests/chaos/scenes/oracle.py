@@ -17,11 +17,10 @@ _UNRECORDED = "read", 6
 
 
 def scenes(make: Maker) -> list[Scene]:
-    """In some order; a run that is yet to record meets the oracle that is made anew in every other plan."""
+    """In some order; in every other plan others meet the oracle that is made anew."""
     return make.shuffled(
         _numbers_come_twice,
-        _stood_still,
-        *make.variant((), (_not_yet_recorded,)),
+        *make.variant((_before_it_prunes, _before_it_marks), (_before_it_puts_back, _not_yet_recorded)),
         _entries_come_back,
         make.variant(_beside_another, _taken_for_ours),
     )
@@ -69,21 +68,30 @@ def _not_yet_recorded(make: Maker) -> list[Step]:
     ]
 
 
-def _stood_still(make: Maker) -> list[Step]:
+def _before_it_prunes(make: Maker) -> list[Step]:
+    """What goes is in the journal already."""
+    return _stood_still(make, "commit_table_pruning", 2, make.pruned()[:-1])
+
+
+def _before_it_marks(make: Maker) -> list[Step]:
+    """Orphans are to be marked."""
+    return _stood_still(make, "orphan_cleanup", 1, [make.watermark()], (0, 1, 4))
+
+
+def _before_it_puts_back(make: Maker) -> list[Step]:
+    """Entries are to come back from the journal."""
+    return _stood_still(make, "journal_replay", 1, make.pruned())
+
+
+def _stood_still(make: Maker, job: str, nth: int, before: list[Step], crashing: tuple[int, ...] = (4,)) -> list[Step]:
     """A run is about to write, and the oracle is made anew before it goes on, with transactions of its next life
     under the numbers that the run has read; the records are reset before, or after.
     """
-    job, nth = make.variant(("commit_table_pruning", 2), ("journal_replay", 1), ("orphan_cleanup", 1))
-    before = make.pruned()
-    if job == "commit_table_pruning":
-        before = before[:-1]
-    if job == "orphan_cleanup":
-        before = [make.watermark()]
-    early = make.chance.random() < 0.3
+    early = job != "orphan_cleanup" and make.chance.random() < 0.3  # else it would be overtaken
     return [
         *make.all_end(4),
         _now(make, Event.NOTE),
-        make.clients(20, (0, 1, 4) if job == "orphan_cleanup" else (4,)),
+        make.clients(20, crashing),
         *before,
         make.job(job, make.parking("connector", nth)),
         _now(make, Event.ANEW),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.chaos.maker import Maker, Scene
-from tests.chaos.steps import COUNTED, MISTAKEN, TABLES, Alter, Change, Look, Read, Say, Step, Table, Word
+from tests.chaos.steps import COUNTED, MISTAKEN, ROWS, TABLES, Alter, Change, Look, Read, Say, Step, Table, Word
 
 
 def scenes(make: Maker) -> list[Scene]:
@@ -15,19 +15,24 @@ def scenes(make: Maker) -> list[Scene]:
 
 def _waiting_for_the_journal(make: Maker) -> list[Step]:
     """A table that came back has not been cleaned since: what it needs stays, though its HBase snapshot is gone. It
-    comes before the journal lets go of anything, or while a run that would let go has counted already.
+    comes before the journal lets go of anything, and is disabled then; or under another name, while a run that would
+    let go has counted already.
     """
     table = make.chance.choice(TABLES)
-    back = [Alter(make.next(), Change.RESTORE, table), Alter(make.next(), Change.UNSNAP, table)]
     while_it_runs = make.variant(True, False)
+    gone = Alter(make.next(), Change.UNSNAP, table)
+    copied = Alter(make.next(), Change.COPY, Table.C, 0 if table is Table.A else ROWS - 1)
+    back = [Alter(make.next(), change, table) for change in (Change.RESTORE, Change.DISABLE)]
     return [
+        *(make.all_end(3) if while_it_runs else []),
         make.clients(14, (4,)),
         Alter(make.next(), Change.SNAPSHOT, table),
         *make.pruned(),
-        *([] if while_it_runs else back),
-        make.job("commit_table_pruning", execute=False),
-        make.job("commit_table_pruning", *([make.at(COUNTED, 1, *back)] if while_it_runs else [])),
+        *([] if while_it_runs else [*back, gone]),
+        make.job("commit_table_pruning", *([make.at(COUNTED, 1, copied, gone)] if while_it_runs else [])),
+        Say(make.next(), Word.CONFIRM, Table.C) if while_it_runs else Alter(make.next(), Change.ENABLE, table),
         make.cleanup(),
+        *([Alter(make.next(), Change.DROP, Table.C)] if while_it_runs else []),
     ]
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.scenes.late import landing_late
-from tests.chaos.steps import ROWS, Alter, Change, Compact, Step, Table
+from tests.chaos.steps import ROWS, TABLES, Alter, Change, Compact, Step, Table
 
 
 def scenes(make: Maker) -> list[Scene]:
@@ -16,7 +16,9 @@ def scenes(make: Maker) -> list[Scene]:
 
 
 def _unseen(make: Maker, change: Change) -> list[Step]:
-    """The only proof is where a cleanup does not see it, or cannot read it."""
+    """The only proof is where a cleanup does not see it, or cannot read it, be it that its table is disabled when that
+    is listed already.
+    """
     # A client proves its cells table by table, so that the half that is proved is in the first, mostly.
     table = make.variant(Table.A, Table.A, Table.A, Table.B)
     steps: list[Step] = [make.clients(20, (10,)), make.watermark(), Compact(make.next())]
@@ -25,8 +27,12 @@ def _unseen(make: Maker, change: Change) -> list[Step]:
         steps += [make.job("watermark_collection")]  # by which a table that comes later is told from others
     if change is Change.GARBLE:
         steps += [Alter(make.next(), change, table, key) for key in make.chance.sample(range(1, ROWS), 2)]
-    else:
+    elif change is not Change.DISABLE or make.variant(True, False):
         steps += [Alter(make.next(), change, table, make.chance.randrange(1, ROWS))]
+    else:
+        [other] = set(TABLES) - {table}
+        disabled = make.at("read", 3, Alter(make.next(), change, table))
+        steps += [make.run("orphan_cleanup", "--table", other, "--execute", seams=(disabled,))]
     steps += [make.cleanup(full=make.chance.random() < 0.3)]
     if change is Change.UNMARK:
         steps += [Alter(make.next(), Change.MARK, table)]
