@@ -63,6 +63,12 @@ from tests.chaos.steps import (
 from tests.chaos.striking import Strikes
 from tests.chaos.tables import Tables
 
+#: Of clients that delete columns, and do that well.
+_DELETING = {
+    **dict.fromkeys(("crashes", "rollbacks", "reads", "overlaps", "checkpoints", "family_deletes", "row_deletes"), 0.0),
+    "deletes": 1.0,
+    "steps": (16, 24),
+}
 #: Runs at the end, after which nothing may be left.
 LAST_ROUNDS = 3
 _LAST = (
@@ -279,7 +285,8 @@ class Director:
     def _clients(self, step: Clients) -> str:
         self.tables.make_fit()
         ends = {"crashes": 0.5, "steps": (1, 2), "crash_points": step.crashing} if step.crashing else {}
-        groups = script.generate(self._shape_now(**ends), step.seed, step.transactions)
+        shape = self._shape_now(**(_DELETING if step.deleting else ends))
+        groups = script.generate(shape, step.seed, step.transactions)
         self.lab.omid.run(groups, self.lab.log, threads=1)
         return self._read_log()
 

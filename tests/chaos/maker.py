@@ -52,10 +52,10 @@ class Maker:
         self.chance.shuffle(found)
         return found
 
-    def clients(self, transactions: int, crashing: tuple[int, ...] = ()) -> Clients:
-        """So many transactions, from begin to end; *crashing* as :class:`Clients` says."""
+    def clients(self, transactions: int, crashing: tuple[int, ...] = (), *, deleting: bool = False) -> Clients:
+        """So many transactions, from begin to end; *crashing* and *deleting* as :class:`Clients` says."""
         number = self.next()
-        return Clients(number, f"{self.seed}.{number}", transactions, crashing)
+        return Clients(number, f"{self.seed}.{number}", transactions, crashing, deleting)
 
     def open(self, *, calm: bool = False) -> Open:
         """Clients that are suspended in the middle, or a *calm* one."""

@@ -59,6 +59,8 @@ class Clients:
     transactions: int
     #: Half of them are small, and end at these crash points alone.
     crashing: tuple[int, ...] = ()
+    #: They delete columns, nearly all there are.
+    deleting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +378,7 @@ def told(step: Step) -> str:
 _WORDS_OF: dict[type, Callable[[Any], str]] = {
     Clients: lambda step: (
         f"{step.transactions} transactions by {step.seed}"
-        f"{f', half of which end at {step.crashing}' if step.crashing else ''}"
+        f"{f', half of which end at {step.crashing}' if step.crashing else ''}{', which delete' * step.deleting}"
     ),
     Open: lambda step: f"{'a calm client' if step.calm else 'clients'} by {step.seed} begin{'s' * step.calm}",
     Turn: lambda step: f"clients {step.pick} take {step.turns} turns",

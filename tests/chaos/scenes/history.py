@@ -9,6 +9,7 @@ from tests.chaos.nemeses import ANY, Kind, Nemesis
 from tests.chaos.steps import (
     INTENDED,
     MARKED,
+    MISTAKEN,
     ROWS,
     TABLES,
     WRITTEN,
@@ -16,6 +17,7 @@ from tests.chaos.steps import (
     Age,
     Alter,
     Change,
+    Land,
     Look,
     Moment,
     Read,
@@ -29,10 +31,11 @@ from tests.chaos.steps import (
 
 
 def scenes(make: Maker) -> list[Scene]:
-    """In some order, but for the last two."""
+    """In some order, but for the last ones; somebody is mistaken in every other plan."""
     return [
-        *make.shuffled(_history_of_another, _held_at_the_last_moment, _back_while_it_goes),
+        *make.shuffled(_history_of_another, _held_at_the_last_moment, _back_while_it_goes, _nothing_goes),
         _put_back_into_another,
+        *make.variant((), (_deleted_meanwhile,)),
         _under_one_name,
     ]
 
@@ -64,18 +67,22 @@ def _held_at_the_last_moment(make: Maker) -> list[Step]:
 
 
 def _back_while_it_goes(make: Maker) -> list[Step]:
-    """What a run has removed is put back while another removes what was over it; the clock is off, and a table
-    hides cells, when others would remove some.
-    """
+    """What a run has removed is put back while another removes what was over it."""
     # Three runs after it can be restored from.
     restore = make.job("sideline_restore", pick=-3)
-    off = make.chance.choice((-1, 1)) * 86_400
-    table = make.chance.choice(TABLES)
     return [
         *_old(make),
         make.job("history_gc"),
         *_old(make),
         make.job("history_gc", make.at("connector", make.variant(1, 2, 3), restore)),
+    ]
+
+
+def _nothing_goes(make: Maker) -> list[Step]:
+    """The clock is off, and a table hides cells, when runs would remove some."""
+    off = make.chance.choice((-1, 1)) * 86_400
+    table = make.chance.choice(TABLES)
+    return [
         *_old(make),
         Nemesis(make.next(), Kind.CLOCK, 1, off),
         make.job("history_gc"),
@@ -100,6 +107,27 @@ def _put_back_into_another(make: Maker) -> list[Step]:
             make.variant(make.at("connector", 1, *back), _somewhere(make, *back)),
             pick=-1,
         ),
+    ]
+
+
+def _deleted_meanwhile(make: Maker) -> list[Step]:
+    """A person says of one that committed that it never did, since nothing tells; its cells are put aside, and what was
+    deleted over them goes as well, before that person learns better.
+    """
+    back = make.job("sideline_restore", pick=-2)
+    return [
+        make.clients(12, (1,)),
+        Land(make.next(), -1, guarded=False, taken=True),
+        make.clients(24, deleting=True),
+        make.watermark(),
+        Say(make.next(), Word.MISTAKE, Table.A),
+        Say(make.next(), Word.DECIDE, Table.A),
+        make.cleanup(),
+        make.job("watermark_collection"),
+        make.job("history_gc"),
+        replace(back, arguments=(*back.arguments, "--as-committed", MISTAKEN)),
+        Look(make.next()),
+        Read(make.next(), -1, as_of=False),
     ]
 
 
