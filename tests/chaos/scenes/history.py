@@ -139,7 +139,7 @@ def _under_one_name(make: Maker) -> list[Step]:
     written = Seam(make.next(), WRITTEN, 1, Moment.AFTER, act)
     restore = make.job("sideline_restore", make.at("connector", 1, make.job("watermark_collection")), pick=-1)
     return [
-        make.clients(16, (0, 1)),
+        make.clients(16, (1,)),
         make.watermark(),
         make.cleanup(written),
         replace(make.cleanup(), again=True),
@@ -147,7 +147,7 @@ def _under_one_name(make: Maker) -> list[Step]:
         Age(make.next()),
         restore,
         Age(make.next()),  # its folder was written to by who read it
-        make.clients(8, (0, 1)),
+        make.clients(8, (1,)),
         make.watermark(),
         replace(make.cleanup(), again=True),
     ]
