@@ -58,6 +58,9 @@ class Actor(threading.Thread):
     puts_back: str = ""
     #: Tables that hid cells when it began.
     hidden_then: frozenset[str] = frozenset()
+    #: Tables whose servers may have lost something when it began, and how often it has had each written to files.
+    loose_then: frozenset[str] = frozenset()
+    flushed: Counter[str] = field(default_factory=Counter)
     #: Whether the clock of its machine was wrong from its beginning until it looked which tables there are.
     clock_off: bool = False
     looked: bool = False
@@ -89,6 +92,8 @@ class Actor(threading.Thread):
         before that it knows. A pruning reads those that it listed once more when it has counted: what came back of them
         before that it sees. It lists all again before the journal lets go of anything.
         """
+        if (effect.seam, effect.name) == ("hbase", "flush"):
+            self.flushed[effect.on] += 1
         if effect.step.endswith("record_low_watermark"):
             self.came_back_since.clear()
             self.looked = True

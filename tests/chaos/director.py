@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -181,6 +181,7 @@ class Director:
             phoenix=self.plan.phoenix,
             sweeps=self.plan.sweeps,
             low_latency=self.plan.low_latency,
+            loose=sorted({s.table for s in self.plan.every() if isinstance(s, Alter) and s.change is Change.LOOSE}),
         )
         if self.plan.phoenix:
             assert self.lab.phoenix is not None
@@ -522,6 +523,7 @@ class Director:
         if self._bank and actor.step.job in (ledger_plan.REPAIR, ledger_plan.BALANCES):
             self._bank.judge.begins(actor.run_id, actor.arguments, GRACE * (WITH_GRACE in actor.step.arguments))
         actor.hidden_then = frozenset(self.tables.hidden)
+        actor.loose_then = frozenset(self.tables.loose)
         actor.clock_off = True
         # One that is done again goes on from what those of its name have read, when other cells may have been there.
         if actor.step.job == "orphan_cleanup" and not self.plan.phoenix and not actor.step.again:
@@ -596,6 +598,8 @@ class Director:
         self._highest_bound = max(self._highest_bound, self.judge.bound)
         if actor.first and effect.step.endswith(RECORD):
             self.judge.done(where, actor.run_id, actor.first, self.seen(), actor.came_back_since)
+        if effect.step.endswith(RECORD):
+            self._went_by(actor, where, self.judge.just_recorded(actor.run_id))
         if effect.step.endswith("add_bound"):
             self.judge.published(where, self.seen())
 
@@ -630,12 +634,19 @@ class Director:
         )
         if actor.step.job == "sideline_restore" and silent is None:
             self.judge.put_back_beside(where, before, after)
+        if actor.step.job in APPROVABLE and silent is None:
+            self._went_by(actor, where, changed)
         if "--execute" not in actor.arguments:
             self.judge.dry(where, before, after)
         if actor.anew_since:
             self.judge.written_by_one_of_before(where, before, after)
         if actor.clock_off:
             self.judge.written_by_a_wrong_clock(where, before, after)
+
+    def _went_by(self, actor: Actor, where: str, tables: Collection[str]) -> None:
+        """It has written to these tables, or recorded what it did."""
+        for table in sorted(actor.loose_then & self.tables.loose & set(tables)):
+            self.judge.went_by(where, table, actor.flushed[table])
 
     def _ended(self, actor: Actor) -> str:
         if actor.error is not None:

@@ -743,6 +743,18 @@ class Judge:
                 if here and any(a <= key[3] < b for a, b in fact["read"]):
                     self._say(where, f"{table} {key} {what}")
 
+    def just_recorded(self, run: str) -> set[str]:
+        """The tables of which the last look at the records found something new as cleaned by the run."""
+        return {table for table, fact in self._fresh if fact["run"] == run}
+
+    def went_by(self, where: str, table: str, flushes: int) -> None:
+        """(3) A run has acted on a table whose servers may lose what they acknowledged, or recorded it: what clients
+        wrote is in files before it reads it, and again before it goes by that.
+        """
+        self.counts["looks for what a server may lose"] += 1
+        if flushes < 2:
+            self._say(where, f"{table} was flushed {flushes} times, and its servers may lose what was gone by (3)")
+
     def dropped(self, table: str) -> None:
         """A table is gone for good; one of its name begins anew."""
         self._highest.pop(table, None)

@@ -145,6 +145,7 @@ class Laboratory:
         phoenix: bool = False,
         sweeps: bool = False,
         low_latency: bool = False,
+        loose: Sequence[str] = (),
     ) -> None:
         """A store without transactional tables but those of the plan, which are empty, and without records of them.
 
@@ -152,11 +153,13 @@ class Laboratory:
         where they are *relayed* through that before HBase's servers. With *patient* HBase's client has as many tries as
         Lowtide gives it where nothing is configured: enough for a server that died to be missed. With *phoenix* the
         tables of its clients are there too. Where it *sweeps* the journal lets go of what it had
-        when a run began. Of *low_latency* the configuration tells.
+        when a run began. Of *low_latency* the configuration tells, and that the owners of the tables that are *loose*
+        accept what their servers lose.
         """
         self.folder.mkdir(parents=True)
         content = self._settings(ledger=ledger, relayed=relayed, patient=patient, sweeps=sweeps)
         content["omid"]["low_latency"] = low_latency
+        content["tables"] = {str(table): {"accept_durability": True} for table in loose}
         self.file.write_text(yaml.safe_dump(content))
         if ledger:
             graceful = {**content["ledger"], "grace": f"{GRACE // 1000}s"}

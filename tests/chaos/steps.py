@@ -154,6 +154,8 @@ class Change(StrEnum):
     DEAFEN = "is there while the journal takes no writes"
     HEAR = "is there while the journal takes writes again"
     LOSE = "is there while the journal loses all that it has"
+    LOOSE = "is on servers that may lose what they acknowledged"
+    FIRM = "is on servers that lose nothing any more"
 
 
 #: After these a table is not what its clients made it.

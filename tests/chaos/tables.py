@@ -45,6 +45,8 @@ class Tables:
         self.garbled: dict[str, dict[Key, bytes]] = {}
         #: Those that take no writes; the journal may be one.
         self.frozen: set[str] = set()
+        #: Those whose servers may lose what they acknowledged.
+        self.loose: set[str] = set()
         #: Those of which a family has no mark.
         self.unmarked: set[str] = set()
         #: Whether the journal has lost what it had, and nobody has said yet that it is to go on without.
@@ -54,7 +56,7 @@ class Tables:
         self._compactor: set[str] = set()
         #: What the descriptors say, in the HBase snapshots and now.
         self._said: tuple[tuple[set[str], set[str]], ...]
-        self._said = (set(), self.vetoed), (set(), self.hidden), (set(), self.unmarked)
+        self._said = (set(), self.vetoed), (set(), self.hidden), (set(), self.unmarked), (set(), self.loose)
         #: What the HBase snapshots have, as one who exports them sees it.
         self._exports: dict[str, dict[Key, bytes]] = {}
 
@@ -106,7 +108,9 @@ class Tables:
         self.garbled.clear()
 
     def show_all(self) -> None:
-        """None hides cells any more, and all have their marks."""
+        """None hides cells any more, all have their marks, and none is on servers that lose anything."""
+        for table in sorted(self.loose):
+            self._make_firm(Table(table), b"")
         for table in sorted(self.hidden):
             self._show(Table(table), b"")
         for table in sorted(self.unmarked):
@@ -179,6 +183,15 @@ class Tables:
         proofs = commit_entries(self._lab.raw(COMMIT_TABLE)).keys() | journal_entries(self._lab.journal()).keys()
         for raw in self.raw().values():
             self._judge.history.untold_where(standing(raw), proofs)
+
+    def _loosen(self, table: Table, _: bytes) -> None:
+        self._lab.omid.set(table, DURABILITY="ASYNC_WAL")
+        self.loose.add(table)
+
+    def _make_firm(self, table: Table, _: bytes) -> None:
+        if table in self.loose:
+            self._lab.omid.set(table, DURABILITY="USE_DEFAULT")
+            self.loose.discard(table)
 
     def _unmark(self, table: Table, _: bytes) -> None:
         self._lab.mark(table, FAMILIES[-1], on=False)
@@ -273,7 +286,7 @@ class Tables:
         self._lab.omid.drop(table)
         self._lab.make(table)
         self._judge.history.emptied(table)
-        for said in (self.vetoed, self.hidden, self.unmarked):
+        for said in (self.vetoed, self.hidden, self.unmarked, self.loose):
             said.discard(table)
 
     def _make(self, table: Table, _: bytes) -> None:
@@ -298,7 +311,7 @@ class Tables:
         self._lab.omid.drop(table)
         self.there.discard(table)
         self._judge.history.emptied(table)
-        for said in (self.vetoed, self.hidden, self.unmarked, self.imported, self._judge.came_back):
+        for said in (self.vetoed, self.hidden, self.unmarked, self.loose, self.imported, self._judge.came_back):
             said.discard(table)
         self._judge.dropped(table)
 
@@ -389,6 +402,8 @@ class Tables:
         Change.DEAFEN: _deafen,
         Change.HEAR: _hear,
         Change.LOSE: _lose,
+        Change.LOOSE: _loosen,
+        Change.FIRM: _make_firm,
     }
 
     def _bring_back(self, table: Table, bring: Callable[[], None]) -> str | None:

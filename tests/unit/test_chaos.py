@@ -950,6 +950,14 @@ def test_a_range_that_is_recorded_with_a_shadow_cell_of_no_known_form_is_noticed
     assert ["no form that is known, and its range is recorded (8)" in line for line in made.wrong] == [True] * wrong
 
 
+def test_what_goes_by_what_a_server_may_lose_is_noticed() -> None:
+    """It is in files before it is read, and before something is done or recorded."""
+    made = told()
+    for flushes in (2, 1, 3):
+        made.went_by("here", "t", flushes)
+    assert made.wrong == ["here: t was flushed 1 times, and its servers may lose what was gone by (3)"]
+
+
 def test_a_run_that_writes_by_a_wrong_clock_is_noticed() -> None:
     """Whatever it writes, right or not."""
     made = told()

@@ -10,7 +10,7 @@ from tests.chaos.worlds import World
 
 def scenes(make: Maker) -> list[Scene]:
     """In some order."""
-    return make.shuffled(landing_late, hidden, _overtaken, _unjournaled, _bare, _paused_while_it_waits)
+    return make.shuffled(landing_late, hidden, _overtaken, _unjournaled, _bare, _paused_while_it_waits, _loose)
 
 
 def landing_late(make: Maker) -> list[Step]:
@@ -92,6 +92,21 @@ def _bare(make: Maker) -> list[Step]:
         *([Alter(make.next(), Change.ENABLE, table)] if away else []),
         make.job("commit_table_pruning"),
         Alter(make.next(), Change.MARK, table),
+    ]
+
+
+def _loose(make: Maker) -> list[Step]:
+    """A table's servers may lose what they acknowledged, which its owner accepts: there is something to do, and then
+    nothing is read any more.
+    """
+    return [
+        make.clients(16, (1, 4)),
+        Alter(make.next(), Change.LOOSE, Table.B),
+        make.watermark(),
+        make.cleanup(),
+        make.watermark(),
+        make.cleanup(),
+        Alter(make.next(), Change.FIRM, Table.B),
     ]
 
 
