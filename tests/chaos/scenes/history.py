@@ -143,7 +143,7 @@ def _under_one_name(make: Maker) -> list[Step]:
         make.watermark(),
         make.cleanup(written),
         replace(make.cleanup(), again=True),
-        Resume(make.next(), -1),
+        *(Resume(make.next(), -1) for _ in range(3)),  # others who stand still, too: nothing of theirs would be old
         Age(make.next()),
         restore,
         Age(make.next()),  # its folder was written to by who read it
