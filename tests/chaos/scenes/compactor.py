@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.scenes.late import hidden
-from tests.chaos.steps import TABLES, Alter, Change, Look, Read, Step, Table
+from tests.chaos.steps import TABLES, WRITTEN, Alter, Change, Look, Read, Step, Table
 
 
 def scenes(make: Maker) -> list[Scene]:
@@ -37,12 +37,12 @@ def _healed_before_a_compaction(make: Maker) -> list[Step]:
 def _refused(make: Maker) -> list[Step]:
     """HBase refuses what a cleanup writes from somewhere on."""
     frozen = [Alter(make.next(), Change.FREEZE, table) for table in TABLES]
-    # Where all are orphans their marks come first, and then what goes.
-    ends, nth = make.variant(((0, 1), 2), ((4, 5), 1), ((0, 1, 4), 3))
+    # When what goes is put aside that table has been healed, and nothing but the refusal tells that any of it stays.
+    ends, kind, nth = make.variant(((0, 1), WRITTEN, 1), ((4, 5), "connector", 1), ((0, 1, 4), "connector", 3))
     return [
         make.clients(16, ends),
         make.watermark(),
-        make.cleanup(make.at("connector", nth, *frozen)),
+        make.cleanup(make.at(kind, nth, *frozen)),
         *(Alter(make.next(), Change.THAW, table) for table in TABLES),
         make.cleanup(),
     ]
