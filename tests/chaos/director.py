@@ -23,7 +23,7 @@ from lowtide.lab.workload import Shape, WorkloadError, script
 from lowtide.lab.workload.client import COMMIT_TABLE
 from tests.chaos import ledger_plan, sql_plan
 from tests.chaos.actor import PARK, Actor
-from tests.chaos.judge import Judge, Seen
+from tests.chaos.judge import Judge, Seen, journal_entries
 from tests.chaos.laboratory import FAMILIES, GRACE, LEDGER, STATE, Laboratory
 from tests.chaos.ledger_clients import Bank, judge_of
 from tests.chaos.ledger_forger import Forger
@@ -323,9 +323,10 @@ class Director:
 
     def _land(self, step: Land) -> str:
         # What the bound has passed is over for good: there the grace is to be longer than anything is under way. A
-        # pruning goes by a bound of its own, which nobody need have published.
+        # pruning goes by a bound of its own, which nobody need have published, and journals what it takes.
         bound = max(self._highest_bound, self.judge.bound, self.judge.history.pruned)
-        late = sorted(start for start in self._in_flight if start > bound)
+        over = journal_entries(self.lab.journal())
+        late = sorted(start for start in self._in_flight if start > bound and start not in over)
         if not late:
             return "there is none"
         start = late[step.pick % len(late)]
