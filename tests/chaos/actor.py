@@ -13,9 +13,9 @@ import deadman
 from deadman import Die, Effect
 from job_kit import Outcome
 
-from tests.chaos.judge import Seen
+from tests.chaos.judge import ANEW, ENTRIES_BACK, Seen
 from tests.chaos.nemeses import ANY
-from tests.chaos.steps import COUNTED, TABLES, TURN, Act, Moment, Run, Seam, Step, Table
+from tests.chaos.steps import COUNTED, RECORD, TABLES, TIMED, TURN, Act, Moment, Run, Seam, Step, Table
 
 if TYPE_CHECKING:
     from tests.chaos.director import Director
@@ -54,6 +54,8 @@ class Actor(threading.Thread):
     approved: Actor | None = None
     #: Whether the oracle was made anew since it began.
     anew_since: bool = False
+    #: Whether it is a cleanup that was yet to record when the commit table came back, which it had read.
+    entries_back: bool = False
     #: The run whose sideline it puts back, from when it is about to write first.
     puts_back: str = ""
     #: Tables that hid cells when it began.
@@ -86,6 +88,16 @@ class Actor(threading.Thread):
             self.error = error
         self.over = True
         self._back.release()
+
+    @property
+    def of_before(self) -> str:
+        """Why it goes by what no longer holds; empty: it does not."""
+        return ANEW if self.anew_since else ENTRIES_BACK if self.entries_back else ""
+
+    def entries_came_back(self) -> None:
+        """The commit table has come back. A cleanup asks for HBase's time four times before it decides."""
+        records = self._met[TIMED] > 4 or self._met[RECORD] > 0
+        self.entries_back |= self.looked and not records and self.step.job == "orphan_cleanup"
 
     def did(self, effect: Effect) -> None:
         """An effect has taken place. A run lists the tables after it has recorded the low watermark: what came back

@@ -148,7 +148,14 @@ class Director:
         self.tables = Tables(lab, self.judge, self.strikes, phoenix=plan.phoenix)
         self.people = People(lab, self.judge, self.strikes, self.tables, self._in_flight, self._points)
         self.oracles = Oracles(
-            lab, self.judge, self.strikes, self.tables, self.people, self._in_flight, self._forgotten
+            lab,
+            self.judge,
+            self.strikes,
+            self.tables,
+            self.people,
+            self._in_flight,
+            self._forgotten,
+            lambda: [each.entries_came_back() for each in self._under_way],
         )
         self._highest_bound = 0
         self._bank: Bank | None = None
@@ -606,7 +613,7 @@ class Director:
 
     def _judged(self, actor: Actor, where: str, *, records: bool, silent: set[str] | None = None) -> None:
         if records:
-            self.judge.recorded(where, actor.run_id, self.lab.raw(STATE), of_before=actor.anew_since)
+            self.judge.recorded(where, actor.run_id, self.lab.raw(STATE), of_before=actor.of_before)
         if self._bank and actor.step.job == ledger_plan.REPAIR:
             self._books().look(where, actor.run_id)
         self._written(actor, where, silent)
@@ -639,8 +646,9 @@ class Director:
             self._went_by(actor, where, changed)
         if "--execute" not in actor.arguments:
             self.judge.dry(where, before, after)
-        if actor.anew_since:
-            self.judge.written_by_one_of_before(where, before, after)
+        # What comes late was sent when the commit table had not come back.
+        if actor.anew_since or (actor.entries_back and silent is None):
+            self.judge.written_by_one_of_before(where, before, after, actor.of_before)
         if actor.clock_off:
             self.judge.written_by_a_wrong_clock(where, before, after)
 

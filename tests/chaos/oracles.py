@@ -24,7 +24,7 @@ _SOME = 30
 
 class Oracles:
     """Lets it happen. *in_flight*: transactions of which nobody can say what became of them. *forgotten* is called when
-    the oracle begins anew, with the tables that are emptied then.
+    the oracle begins anew, with the tables that are emptied then; *entries_came_back* when the commit table is another.
     """
 
     def __init__(
@@ -36,6 +36,7 @@ class Oracles:
         people: People,
         in_flight: dict[int, int],
         forgotten: Callable[[list[Table]], None],
+        entries_came_back: Callable[[], object],
     ) -> None:
         self._lab = lab
         self._judge = judge
@@ -44,6 +45,7 @@ class Oracles:
         self._people = people
         self._in_flight = in_flight
         self._forgotten = forgotten
+        self._entries_came_back = entries_came_back
         #: Whether the records are of before the oracle was made anew.
         self._old_records = False
         #: Whether a person has to say of the commit table that it is whole, what it lacks, and the tables that Omid's
@@ -139,6 +141,7 @@ class Oracles:
             return "there is none"
         before = self._lab.omid.commit_table()
         self._lab.omid.restore(_SNAPSHOT)
+        self._entries_came_back()
         self._forget_snapshot()
         now = self._lab.omid.commit_table()
         self._lacking |= {start: entry for start, entry in before.items() if now.get(start) != entry}

@@ -318,6 +318,8 @@ TURN = "turn"
 WRITTEN = "put_aside"
 #: Where a history GC tells others which mark it has planned for a table, and where it publishes it.
 INTENDED, MARKED = "intend", "apply_mark"
+#: Where a cleanup heals, or deletes, in a table; and where it looks whether the cells that it healed are.
+ACTS, LOOKS_AGAIN = "_act", "_send"
 #: Stands in a restore's arguments for the transaction of which somebody was mistaken last, and when it committed.
 MISTAKEN = "{mistaken}"
 #: The arguments of a run that keeps to a rate, which nothing of a plan would feel.

@@ -27,16 +27,19 @@ from tests.chaos import actor as actors
 from tests.chaos import cutting, judge, ledger_plan, oracle_steps, plan, sql_plan, striking, worlds
 from tests.chaos.actor import Actor
 from tests.chaos.actor import _kinds as actor_kinds
-from tests.chaos.judge import Cell, Entry, Judge, Seen, low_watermark
+from tests.chaos.judge import ANEW, ENTRIES_BACK, Cell, Entry, Judge, Seen, low_watermark
 from tests.chaos.laboratory import Laboratory, listed_aside
 from tests.chaos.nemeses import ANY, MOST, SEAMS, SERVERS, SHARED, Kind, Nemesis
 from tests.chaos.scenes import ledger
 from tests.chaos.steps import (
+    ACTS,
     COUNTED,
     INTENDED,
+    LOOKS_AGAIN,
     LOSING,
     MARKED,
     RECORD,
+    TIMED,
     TURN,
     WRITTEN,
     Act,
@@ -87,7 +90,7 @@ def test_all_seeds_together_have_everything() -> None:
     seams = [seam for run in runs for seam in run.seams]
     assert ({seam.act for seam in seams}, {seam.kind for seam in seams}) == (
         set(Act),
-        {*plan.KINDS, *ledger_plan.KINDS, ledger.MARK, ANY, INTENDED, MARKED, TURN, WRITTEN},
+        {*plan.KINDS, *ledger_plan.KINDS, ledger.MARK, ANY, ACTS, INTENDED, LOOKS_AGAIN, MARKED, TURN, WRITTEN},
     )
     assert {s.event for s in steps if isinstance(s, oracle_steps.Oracle)} == set(oracle_steps.Event)
     assert any(isinstance(step, Run) for seam in seams for step in seam.steps)
@@ -538,14 +541,31 @@ def test_what_a_run_does_that_began_before_the_oracle_was_made_anew_is_noticed()
     made = Judge()
     made.written_by_one_of_before("here", seen(DATA), seen(DATA))
     records = state(table__t={"epoch": "1/x/0"}), state(table__t={"epoch": "1/x/0", "fact/-": {"run": "one"}})
-    made.recorded("a", "one", records[0], of_before=True)
+    made.recorded("a", "one", records[0], of_before=ANEW)
     made.recorded("a", "one", records[1])
     assert made.wrong == []
     made.written_by_one_of_before("here", seen(DATA), seen(DATA, GONE))
     made.recorded("a", "one", records[0])
-    made.recorded("a", "one", records[1], of_before=True)
+    made.recorded("a", "one", records[1], of_before=ANEW)
     assert ["and it has written (2)" in made.wrong[0], "and it recorded of t (3)" in made.wrong[1]] == [True, True]
     assert len(made.wrong) == 2
+    made.written_by_one_of_before("here", seen(DATA), seen(DATA, GONE), ENTRIES_BACK)
+    assert made.wrong[2] == "here: the commit table came back since the run began, and it has written (2)"
+
+
+def test_what_a_cleanup_goes_by_is_of_before_from_when_its_commit_table_comes_back_until_it_records() -> None:
+    """Not that of a run which has yet to read it, nor of one that may record by now, nor any other job's."""
+    for job, looked, met, before in (
+        ("orphan_cleanup", True, 4, True),
+        ("orphan_cleanup", True, 5, False),
+        ("orphan_cleanup", False, 2, False),
+        ("history_gc", True, 4, False),
+    ):
+        actor = Actor(SimpleNamespace(), Run(0, job, ()), "run", ())  # type: ignore[arg-type]
+        actor.looked = looked
+        actor._met[TIMED] = met
+        actor.entries_came_back()
+        assert actor.of_before == (ENTRIES_BACK if before else "")
 
 
 def test_records_that_are_lost_begin_anew() -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.oracle_steps import Event, Oracle
-from tests.chaos.steps import TABLES, Alter, Change, Resume, Run, Say, Seam, Step, Table, Word
+from tests.chaos.steps import ACTS, LOOKS_AGAIN, TABLES, Alter, Change, Resume, Run, Say, Seam, Step, Table, Word
 
 #: Where a cleanup of empty tables has done all that there was to do: it looks whether an entry came meanwhile.
 _UNRECORDED = "read", 6
@@ -107,18 +107,20 @@ def _stood_still(make: Maker, job: str, nth: int, before: list[Step], crashing: 
 
 
 def _entries_come_back(make: Maker) -> list[Step]:
-    """The commit table comes back from before some transactions committed; until a person has seen to it that it
-    is whole no job goes by it.
+    """The commit table comes back from before some transactions committed, when a cleanup is about to heal; until a
+    person has seen to it that it is whole no job goes by it. Another comes when a cleanup is yet to record.
     """
     return [
         _cleanup(make),
         _now(make, Event.KEEP),
         make.clients(16, (4,)),
         make.watermark(),
-        _now(make, Event.BACK),
+        _cleanup(make, make.at(ACTS, 1, _now(make, Event.BACK))),
         *_some(make, _cleanup(make), make.job("watermark_collection"), make.job("commit_table_pruning")),
         _now(make, Event.WHOLE),
-        _cleanup(make),
+        _now(make, Event.KEEP),
+        _cleanup(make, make.at(LOOKS_AGAIN, 1, _now(make, Event.BACK))),
+        _now(make, Event.WHOLE),
     ]
 
 
