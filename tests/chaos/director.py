@@ -23,7 +23,7 @@ from lowtide.lab.workload import Shape, WorkloadError, script
 from lowtide.lab.workload.client import COMMIT_TABLE
 from tests.chaos import ledger_plan, sql_plan
 from tests.chaos.actor import PARK, Actor
-from tests.chaos.judge import Judge, Seen, journal_entries
+from tests.chaos.judge import Judge, Seen, journal_entries, standing, unproved
 from tests.chaos.laboratory import FAMILIES, GRACE, LEDGER, STATE, Laboratory
 from tests.chaos.ledger_clients import Bank, judge_of
 from tests.chaos.ledger_forger import Forger
@@ -356,7 +356,15 @@ class Director:
         self.lab.omid.flush(COMMIT_TABLE)
         self.lab.omid.compact(COMMIT_TABLE, major=True)
 
+    def _unheal(self, step: Alter) -> str:
+        """Of the cleanup at whose seam that is; it has yet to look."""
+        if not self._under_way or not (first := self._under_way[-1].first):
+            return "nobody is at work"
+        return self.tables.unheal(step.table, set(unproved(standing(first.tables.get(step.table, ())))))
+
     def _alter(self, step: Alter) -> str | None:
+        if step.change is Change.UNHEAL:
+            return self._unheal(step)
         said = self.tables.alter(step, written=bool(self._open))
         if said is None and step.change in {*LOSING, Change.RENAME}:
             for each in self._under_way:

@@ -153,6 +153,7 @@ class Change(StrEnum):
     UNSNAP = "has its HBase snapshot deleted"
     DEAFEN = "is there while the journal takes no writes"
     HEAR = "is there while the journal takes writes again"
+    UNHEAL = "is on a server that dies, and has lost what a cleanup has just healed, though it had said that it had it"
     LOSE = "is there while the journal loses all that it has"
     LOOSE = "is on servers that may lose what they acknowledged"
     FIRM = "is on servers that lose nothing any more"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from lowtide.errors import UsageError
@@ -15,6 +15,7 @@ from tests.chaos.judge import (
     commit_entries,
     is_shadow,
     journal_entries,
+    shadow,
     standing,
     start_of,
     unproved,
@@ -93,6 +94,17 @@ class Tables:
             return "it takes no writes"
         change = self._CHANGES.get(step.change)
         return None if change is None else change(self, table, row(step.key).encode())
+
+    def unheal(self, table: Table, bare: Collection[Key]) -> str:
+        """Of cells that were *bare* none has its shadow cell any more, nor anything that says so."""
+        there = standing(self.raw().get(table, frozenset()))
+        lost = [shadow(key) for key in bare if shadow(key) in there] if table not in self.disabled else []
+        for key in sorted(lost):
+            self._lab.omid.delete_version(table, *key)
+        if lost:  # or it would hide what is written there again
+            self._flush(table, b"")
+            self._compact(table, b"")
+        return f"{len(lost)} are bare again"
 
     def make_fit(self) -> None:
         """No client writes to a disabled table: it would wait; nor to one that takes no writes; nor reads what is of no

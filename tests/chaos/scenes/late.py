@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.nemeses import Kind, Nemesis
-from tests.chaos.steps import AT_A_RATE, ROWS, TABLES, Act, Alter, Change, Moment, Resume, Say, Seam, Step, Table, Word
+from tests.chaos.steps import (
+    AT_A_RATE,
+    LOOKS_AGAIN,
+    ROWS,
+    TABLES,
+    Act,
+    Alter,
+    Change,
+    Moment,
+    Resume,
+    Say,
+    Seam,
+    Step,
+    Table,
+    Word,
+)
 from tests.chaos.worlds import World
 
 
@@ -31,13 +46,16 @@ def landing_late(make: Maker) -> list[Step]:
 
 
 def hidden(make: Maker) -> list[Step]:
-    """A cleanup meets a table that hides cells; one on a machine whose clock is off would do what is left then."""
+    """A cleanup meets a table that hides cells; one on a machine whose clock is off would do what is left then. Of
+    another a server loses what it has healed, where a compaction takes nothing else.
+    """
     table = make.chance.choice(TABLES)
+    lost = [Alter(make.next(), Change.UNHEAL, each) for each in TABLES] if make.world is World.LATE else []
     return [
-        make.clients(8, (0, 1, 4)),
+        make.clients(12, (1, 4)),
         make.watermark(),
         Alter(make.next(), Change.HIDE, table, make.chance.randrange(1, ROWS)),
-        make.cleanup(),
+        make.cleanup(*([make.at(LOOKS_AGAIN, 1, *lost)] if lost else [])),
         Alter(make.next(), Change.SHOW, table),
         Nemesis(make.next(), Kind.CLOCK, 1, make.chance.choice((-1, 1)) * 86_400),
         make.cleanup(),
