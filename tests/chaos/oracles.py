@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lowtide.errors import LowtideError
 from lowtide.lab.workload.client import COMMIT_TABLE, CommitEntry
-from tests.chaos.judge import CHECKPOINTS, Judge, Raw
+from tests.chaos.judge import CHECKPOINTS, Judge, Raw, shadow, standing, start_of, unproved
 from tests.chaos.laboratory import FAMILIES, OTHER_COMMITS, OTHER_DATA, OTHERS, STATE, Laboratory, row
 from tests.chaos.nemeses import Kind
 from tests.chaos.oracle_steps import Event, Oracle
@@ -185,14 +185,28 @@ class Oracles:
         return None
 
     def _import(self) -> str | None:
-        """It is older than all that Lowtide has seen."""
+        """It is older than all that Lowtide has seen. Some have numbers that ours gave to transactions which never
+        committed; there they did.
+        """
         if self._theirs:
             return "it is there"
         first = self._lab.origins[0]
         self._lab.omid.create(OTHER_DATA, FAMILIES)
         self._fill([first + CHECKPOINTS * n for n in range(1, _OTHER_ROWS + 1)])
+        starts = self._orphans()[-_OTHER_ROWS:]
+        self._fill(starts)
+        for number, start in enumerate(starts, 1):
+            proof = shadow((row(number).encode(), b"a", b"p", start))
+            self._lab.omid.put(OTHER_DATA, *proof, (start + CHECKPOINTS).to_bytes(8, "big"))
         self._theirs.add(OTHER_DATA)
-        return None
+        return f"{len(starts)} have numbers of ours"
+
+    def _orphans(self) -> list[int]:
+        """Those that are over, never committed, and have cells in tables that nobody has yet to confirm."""
+        history, watermark = self._judge.history, self._lab.omid.watermark()
+        tables = [raw for table, raw in self._tables.raw().items() if table not in self._tables.imported]
+        bare = {start_of(key[3]) for raw in tables for key in unproved(standing(raw))}
+        return sorted(start for start in bare & history.ended - history.commits.keys() if start <= watermark)
 
     def _fill(self, starts: list[int]) -> None:
         for number, start in enumerate(starts, 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from tests.chaos.maker import Maker, Scene
+from tests.chaos.oracle_steps import Event, Oracle
 from tests.chaos.scenes.late import landing_late
 from tests.chaos.steps import ROWS, TABLES, Alter, Change, Compact, Step, Table
 
@@ -17,12 +18,15 @@ def scenes(make: Maker) -> list[Scene]:
 
 def _unseen(make: Maker, change: Change) -> list[Step]:
     """The only proof is where a cleanup does not see it, or cannot read it, be it that its table is disabled when that
-    is listed already.
+    is listed already. Where a table is under another name, one of another oracle's has come as well, and both are to be
+    confirmed.
     """
     # A client proves its cells table by table, so that the half that is proved is in the first, mostly.
     table = make.variant(Table.A, Table.A, Table.A, Table.B)
-    steps: list[Step] = [make.clients(20, (10,)), make.watermark(), Compact(make.next())]
-    if change is Change.RENAME:
+    renamed = change is Change.RENAME
+    clients = make.clients(26, (10, 1)) if renamed else make.clients(20, (10,))
+    steps: list[Step] = [clients, make.watermark(), Compact(make.next())]
+    if renamed:
         steps += make.all_end(6)  # or somebody would write to what is not there
         steps += [make.job("watermark_collection")]  # by which a table that comes later is told from others
     if change is Change.GARBLE:
@@ -33,7 +37,8 @@ def _unseen(make: Maker, change: Change) -> list[Step]:
         [other] = set(TABLES) - {table}
         disabled = make.at("read", 3, Alter(make.next(), change, table))
         steps += [make.run("orphan_cleanup", "--table", other, "--execute", seams=(disabled,))]
-    steps += [make.cleanup(full=make.chance.random() < 0.3)]
+    theirs = [Oracle(make.next(), event) for event in (Event.IMPORT, Event.GONE) if renamed]
+    steps += [*theirs[:1], make.cleanup(full=make.chance.random() < 0.3), *theirs[1:]]
     if change is Change.UNMARK:
         steps += [Alter(make.next(), Change.MARK, table)]
     return steps
