@@ -64,7 +64,7 @@ class Plan:
     #: Whether there is a ledger too, with clients and repairs of its own.
     ledger: bool = False
     #: Whether tables get Omid's own compactor, for good. Where it is on, nothing deletes families, which it loses rows
-    #: by, no table is lost, whose committed cells it would drop before they are healed, and nothing is torn.
+    #: by, no table is lost any more, whose committed cells it would drop before they are healed, and nothing is torn.
     compactor: bool = False
     #: Whether Apache Phoenix has tables too, with clients of its own. The store has to have it.
     phoenix: bool = False
