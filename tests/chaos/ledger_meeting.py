@@ -187,17 +187,17 @@ class InMemory:
         """What else happens after a step."""
         happenings: dict[Callable[[], object], float] = {
             self.one_is_repaired: 0.3,
-            self.two_meet: 0.2,
+            self.two_meet: 0.3,
             self.one_is_listed: 0.1,
             self.a_balance_is_asked_for: 0.25,
-            self.many_want_the_same: 0.15,
+            self.many_want_the_same: 0.2,
             self.a_job_begins: 0.12,
             self.a_repair_goes_on: 0.5,
             self.time_passes: 0.15,
             self.a_table_moves: 0.3 if self.judge.hides else 0,
             self.a_backup_is_made: 0.15,
             self.tables_come_back: 0.03,
-            self.somebody_forges: 0.12,
+            self.somebody_forges: 0.2,
             self.a_node_has_another_issuer: 0.04,
             self.a_table_expires: 0.03,
             self.the_mark_is_removed: 0.02,
@@ -216,7 +216,7 @@ class InMemory:
             self._go_on(self._repair(self.chance.choice(entries)), self.chance.randint(1, 20))
 
     def two_meet(self) -> None:
-        """Two repairs of one entry take turns, at random, a step each; clients take steps between theirs."""
+        """Two repairs of one entry take turns, at random, of a step or some; clients take steps between theirs."""
         if not (entries := self._entries()):
             return
         entry = self.chance.choice(entries)
@@ -225,7 +225,7 @@ class InMemory:
             if not both:
                 return
             under_way = len(self.running)
-            self._go_on(both.pop(self.chance.randrange(len(both))), 1)
+            self._go_on(both.pop(self.chance.randrange(len(both))), self.chance.choice((1, 4)))
             if len(self.running) > under_way:
                 both.append(self.running.pop())
             if self.chance.random() < 0.2:
@@ -369,8 +369,8 @@ class InMemory:
     # -- other programs, other versions, other nodes
 
     def somebody_forges(self) -> None:
-        """Another program writes a row of an open transaction, as no client does. Repairs and clients that begin now
-        leave it alone; then it is taken back.
+        """Another program writes a row of an open transaction, as no client does. Repairs and clients that begin now,
+        or when it is old, leave it alone; then it is taken back.
         """
         found = self.clients.truly()
         open_ones = [id for id in sorted(found.transactions) if self._may_be_forged(found, id)]
@@ -382,6 +382,7 @@ class InMemory:
         self.clients.forged = id, row, self.memory.tables[table].get(row, {})
         self.memory.restore(table, Copy({**kept.rows, row: cells}, _stamped(kept, row, cells), kept.gone))
         forged = self.clients.truly()
+        self.memory.now += self.chance.choice((0, 2 * GRACE))
         for happening in self.chance.choices(
             (partial(self._entry_of, id), lambda: self._go_on(self._job(0)), self._transfer), (4, 2, 1), k=2
         ):
@@ -421,14 +422,29 @@ class InMemory:
         self.clients.transfers(ledger_plan.Transfers(number, f"meets/{self.seed}.{number}", 1))
 
     def many_want_the_same(self) -> None:
-        """Some clients ask at once for all that a user has, and stand still before they have got far."""
+        """Some clients ask at once for all that a user has, or is about to get, and stand still before they have got
+        far. The server that has the transactions may die then: another, whose clock is behind, has them when what was
+        left is repaired.
+        """
         sender, rows = self.chance.choice(USERS[1:]), self.clients.rows()
         left = rows.credits(user(sender)) - rows.spent(user(sender))
+        if self.chance.random() < 0.4:
+            paying = self._wanted(ISSUER, sender, self.chance.randint(1, 40))
+            # Whose claim is asked for twice; or whose records are finished, or about to be, and whose transfer is not.
+            most, end = self.chance.choice(((3, End.TWICE), (18, End.WAIT), (19, End.WAIT)))
+            self.clients.begin(self.where, paying, most, end)
+            left += paying.amount
         for _ in range(self.chance.randint(2, 3) if left > 0 else 0):
             recipient = self.chance.choice([name for name in USERS if name != sender])
-            wanted = Wanted(sender, recipient, left, f"{self.chance.getrandbits(64):016x}", 0)
+            wanted = self._wanted(sender, recipient, left)
             end = End.TWICE if self.chance.random() < 0.4 else End.WAIT
-            self.clients.begin(self.where, wanted, self.chance.randint(3, 9), end)
+            self.clients.begin(self.where, wanted, self.chance.randint(3, 7 if end is End.TWICE else 12), end)
+        if self.judge.hides and left > 0 and self.chance.random() < 0.5:
+            self.memory.behind[Table.TRANSACTIONS] = self.chance.randint(1, MOST_BEHIND)
+            self._go_on(self._job(0))
+
+    def _wanted(self, sender: str, recipient: str, amount: int) -> Wanted:
+        return Wanted(sender, recipient, amount, f"{self.chance.getrandbits(64):016x}", 0)
 
     def a_node_has_another_issuer(self) -> None:
         """Somebody configured it so, and lets that user pay; where the node refuses to begin, it is set right."""
@@ -437,7 +453,7 @@ class InMemory:
             store.Tables(Gateway(self.memory), "").check(other)
         except UsageError:
             return
-        wanted = Wanted(other, ISSUER, self.chance.randint(1, 400), f"{self.chance.getrandbits(64):016x}", 0)
+        wanted = self._wanted(other, ISSUER, self.chance.randint(1, 400))
         self.clients.begin(self.where, wanted, 1_000, issuer=other)
 
     def a_table_expires(self) -> None:
