@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.scenes.late import hidden
-from tests.chaos.steps import TABLES, WRITTEN, Alter, Change, Look, Read, Step, Table
+from tests.chaos.steps import TABLES, WRITTEN, Alter, Change, Look, Read, Say, Step, Table, Word
 
 
 def scenes(make: Maker) -> list[Scene]:
@@ -49,6 +49,7 @@ def _pruned_and_back(make: Maker, table: Table) -> list[Step]:
         make.job("commit_table_pruning"),
         Alter(make.next(), Change.RESTORE, table),
         make.run("orphan_cleanup", "--to", "{time}", "--execute"),
+        Say(make.next(), Word.DECIDE, table),  # what a reader had marked before it came back
         make.cleanup(),
     ]
 
