@@ -15,7 +15,7 @@ from job_kit import Outcome
 
 from tests.chaos.judge import ANEW, ENTRIES_BACK, Seen
 from tests.chaos.nemeses import ANY
-from tests.chaos.steps import COUNTED, RECORD, TABLES, TIMED, TURN, Act, Moment, Run, Seam, Step, Table
+from tests.chaos.steps import ASKED, COUNTED, RECORD, TABLES, TIMED, TURN, Act, Moment, Run, Seam, Step, Table
 
 if TYPE_CHECKING:
     from tests.chaos.director import Director
@@ -54,7 +54,8 @@ class Actor(threading.Thread):
     approved: Actor | None = None
     #: Whether the oracle was made anew since it began.
     anew_since: bool = False
-    #: Whether it is a cleanup that was yet to record when the commit table came back, which it had read.
+    #: Whether the commit table, which it had read, came back when it was a cleanup that was yet to record, or a restore
+    #: that was yet to decide.
     entries_back: bool = False
     #: The run whose sideline it puts back, from when it is about to write first.
     puts_back: str = ""
@@ -97,7 +98,8 @@ class Actor(threading.Thread):
     def entries_came_back(self) -> None:
         """The commit table has come back. A cleanup asks for HBase's time four times before it decides."""
         records = self._met[TIMED] > 4 or self._met[RECORD] > 0
-        self.entries_back |= self.looked and not records and self.step.job == "orphan_cleanup"
+        cleans = self.looked and not records and self.step.job == "orphan_cleanup"
+        self.entries_back |= cleans or (self._met[ASKED] > 0 and not self._met["connector"])
 
     def did(self, effect: Effect) -> None:
         """An effect has taken place. A run lists the tables after it has recorded the low watermark: what came back
@@ -184,6 +186,5 @@ class Actor(threading.Thread):
 
 def _kinds(effect: Effect) -> list[str]:
     """What seams call it."""
-    if not effect.number:
-        return [effect.seam]
-    return [effect.seam, effect.step.rpartition(".")[2], ANY]
+    step = effect.step.rpartition(".")[2]
+    return [effect.seam, step, ANY] if effect.number else [effect.seam, f"{effect.seam} of {step}"]

@@ -491,7 +491,8 @@ class Judge:
 
     def written_by_one_of_before(self, where: str, before: Seen, after: Seen, why: str = ANEW) -> None:
         """(2) A run that began before the oracle was made anew changes nothing but records: the numbers that it goes by
-        are others' by now. Nor does a cleanup that read a commit table which has come back since: they may be.
+        are others' by now. Nor does a cleanup that read a commit table which has come back since, or a restore that
+        was yet to decide: they may be.
         """
         self.counts[f"writes since {why}"] += 1
         if before != after:

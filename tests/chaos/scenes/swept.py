@@ -5,7 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.chaos.maker import Maker, Scene
-from tests.chaos.steps import COUNTED, MISTAKEN, ROWS, TABLES, Alter, Change, Look, Read, Say, Step, Table, Word
+from tests.chaos.oracle_steps import Event, Oracle
+from tests.chaos.steps import (
+    ASKED,
+    COUNTED,
+    MISTAKEN,
+    ROWS,
+    TABLES,
+    Alter,
+    Change,
+    Look,
+    Read,
+    Say,
+    Seam,
+    Step,
+    Table,
+    Word,
+)
 
 
 def scenes(make: Maker) -> list[Scene]:
@@ -103,14 +119,19 @@ def _lost(make: Maker) -> list[Step]:
 
 def _mistaken(make: Maker) -> list[Step]:
     """A person says of one that committed that it never did, and learns better when a cleanup has put its cells aside;
-    readers are shown them again.
+    readers are shown them again. The commit table comes back when that is looked into, and is said to be whole.
     """
-    back = make.job("sideline_restore", pick=-1)
+    refused, back = (make.job("sideline_restore", *seams, pick=-1) for seams in ((_doubt(make),), ()))
     return [
         Say(make.next(), Word.MISTAKE, Table.A),
         Say(make.next(), Word.DECIDE, Table.A),
         make.cleanup(),
-        replace(back, arguments=(*back.arguments, "--as-committed", MISTAKEN)),
+        Oracle(make.next(), Event.KEEP),
+        *(replace(run, arguments=(*run.arguments, "--as-committed", MISTAKEN)) for run in (refused, back)),
         Look(make.next()),
         Read(make.next(), -1, as_of=False),
     ]
+
+
+def _doubt(make: Maker) -> Seam:
+    return make.at(ASKED, 1, *(Oracle(make.next(), event) for event in (Event.BACK, Event.WHOLE)))

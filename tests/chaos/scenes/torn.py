@@ -7,13 +7,33 @@ from functools import partial
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.oracle_steps import Event, Oracle
 from tests.chaos.scenes.late import landing_late
-from tests.chaos.steps import ROWS, TABLES, Alter, Change, Compact, Step, Table
+from tests.chaos.steps import READS, ROWS, SEARCHED, TABLES, Alter, Change, Compact, Say, Step, Table, Word
 
 
 def scenes(make: Maker) -> list[Scene]:
     """In some order. After the last there is a table that nobody has confirmed."""
     found = make.shuffled(Change.DISABLE, Change.UNMARK, Change.GARBLE)
-    return [landing_late, *(partial(_unseen, change=change) for change in (*found, Change.RENAME))]
+    unseen = [partial(_unseen, change=change) for change in (*found, Change.RENAME)]
+    return [landing_late, _away_while_it_is_searched, *unseen]
+
+
+def _away_while_it_is_searched(make: Maker) -> list[Step]:
+    """The table with the only proof is empty when a cleanup of the other searches it, and back before that acts."""
+    away, back = (Alter(make.next(), change, Table.A) for change in (Change.TRUNCATE, Change.RESTORE))
+    return [
+        *make.all_end(4),
+        make.clients(20, (10,)),
+        make.watermark(),
+        Compact(make.next()),
+        Alter(make.next(), Change.SNAPSHOT, Table.A),
+        make.run(
+            *("orphan_cleanup", "--table", Table.B, "--execute"),
+            seams=(make.at(READS, 1, away), make.at(SEARCHED, 1, back)),
+        ),
+        Alter(make.next(), Change.RESTORE, Table.A),
+        make.cleanup(),
+        Say(make.next(), Word.DECIDE, Table.A),
+    ]
 
 
 def _unseen(make: Maker, change: Change) -> list[Step]:
@@ -35,7 +55,7 @@ def _unseen(make: Maker, change: Change) -> list[Step]:
         steps += [Alter(make.next(), change, table, make.chance.randrange(1, ROWS))]
     else:
         [other] = set(TABLES) - {table}
-        disabled = make.at("read", 3, Alter(make.next(), change, table))
+        disabled = make.at(READS, 1, Alter(make.next(), change, table))
         steps += [make.run("orphan_cleanup", "--table", other, "--execute", seams=(disabled,))]
     theirs = [Oracle(make.next(), event) for event in (Event.IMPORT, Event.GONE) if renamed]
     steps += [*theirs[:1], make.cleanup(full=make.chance.random() < 0.3), *theirs[1:]]
