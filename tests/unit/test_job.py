@@ -181,6 +181,15 @@ def test_a_driver_in_the_cluster_reads_nothing(
             "HDFS refuses al WRITE access to /user: have it granted",
         ),
         (
+            "calling o9.localCheckpoint.\n: java.lang.IllegalArgumentException: Table a:b is disabled. Enable it (in "
+            "the HBase shell: enable 'a:b') and run again.\n\tat lowtide.connector",
+            "Table a:b is disabled. Enable it (in the HBase shell: enable 'a:b') and run again.",
+        ),
+        (
+            "calling o9.load.\n: java.lang.IllegalArgumentException: Unknown table: a:b.c. Check the name, and",
+            "table a:b.c was dropped, or got another name, while the run went on. Run again",
+        ),
+        (
             "calling o59.collectToPython.\n: java.io.IOException: no room",
             "unexpected RuntimeError: : java.io.IOException",
         ),

@@ -42,6 +42,9 @@ _CLOSED = re.compile(r'Permission denied: user=(\S+), access=(\w+), inode="([^"]
 #: What its errors say of a table that is not there, as contract/vectors.json has it; and what HBase's do.
 UNKNOWN_TABLE = "Unknown table: "
 _NOT_FOUND = "TableNotFoundException"
+#: What the connector says of a table that a read comes to, and which is closed by then, or not there any more.
+_DISABLED = re.compile(r"Table \S+ is disabled\. Enable it [^\n]+ and run again\.")
+_GONE = re.compile(rf"{UNKNOWN_TABLE}(\S+)\. Check the name")
 #: Java's class, and what the connector begins with: neither is of use to who reads what follows.
 _VIEW = re.compile(r"^[\w.]+: Cannot read the view \w+: ")
 #: What py4j says of a method that has other parameters.
@@ -200,6 +203,10 @@ def meaning(text: str) -> str:
             f"homes, have one made for {found[1]}, through which Spark ships what executors need (or set "
             "spark.yarn.stagingDir)"
         )
+    if found := _DISABLED.search(text):
+        return found[0]
+    if found := _GONE.search(text):
+        return f"table {found[1]} was dropped, or got another name, while the run went on. Run again"
     known = next((meant for words, meant in _MEANINGS.items() if words in text), "")
     return known or denial(text) or refusal(text)
 
