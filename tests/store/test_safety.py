@@ -1000,17 +1000,20 @@ def test_the_journal_of_before_the_oracle_was_made_anew_decides_nothing(
     assert not scene.has(table, aborted, row=b"aborted")
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["recorded", "and-the-records-are-lost"])
 def test_what_was_taken_for_aborted_before_the_oracle_was_made_anew_does_not_come_back_as_it_was(
-    job: Job, scene: Scene, omid: OmidClient, state: StateStore
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, lost: bool
 ) -> None:
     """Another transaction has had its number since, and its entry is there: readers would be shown the cell by that. As
-    committed it comes back.
+    committed it comes back. Where nothing is recorded of the run, its files tell when it was.
     """
     table = scene.table()
     start, kept = scene.orphan(table), scene.committed(table, row=b"other")
     omid.advance_watermark()
     removed = job("orphan_cleanup", "--table", table, "--execute")
     assert (removed.code, removed.totals["deleted"]) == (0, 1), removed.problems
+    if lost:
+        omid.drop("LOWTIDE_STATE")
     state.reset()
     restore = ("sideline_restore", "--restore", removed.summary["run"])
     before = omid.raw(table)

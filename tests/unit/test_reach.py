@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from breaking import reach as reach_module
 from breaking.catalogue import Mutation
 from breaking.reach import Part, Reach, changed
 
@@ -70,7 +69,7 @@ def test_a_part_of_a_plan_can_be_written(part: Part) -> None:
 def reach(tmp_path: Path) -> Reach:
     """The first seed runs the branch in one of its scenes, the second between them, the third not at all."""
     runs = {
-        1: {BETWEEN: {FILE: [5, 10]}, "0": {FILE: [5, 10]}, "2": {FILE: [5, 6, 7, 10]}, "3": {FILE: [6]}},
+        1: {BETWEEN: {FILE: [5, 10]}, "0": {FILE: [5, 10]}, "2": {FILE: [5, 6, 7, 10]}, "11": {FILE: [6]}},
         2: {BETWEEN: {FILE: [5, 6, 7, 10]}, "0": {FILE: [5, 10]}},
         3: {BETWEEN: {"lowtide/other.py": [6]}, "0": {FILE: [5, 10]}},
     }
@@ -79,10 +78,10 @@ def reach(tmp_path: Path) -> Reach:
     return Reach(tmp_path)
 
 
-def test_those_scenes_are_played_that_run_what_is_broken(reach: Reach) -> None:
+def test_of_each_plan_those_scenes_are_played_that_run_what_is_broken(reach: Reach) -> None:
     """Then all of each plan, also of one that runs it in no scene; those that do not run it are left out."""
     told = reach.parts(mutation("        cells = [\n", "        cells = cells and [\n"), WHOLE, [3, 2, 1])
-    assert told == [Part(1, (2, 3)), Part(2), Part(1)]
+    assert told == [Part(1, (2, 11)), Part(2), Part(1)]
 
 
 @pytest.mark.parametrize(
@@ -90,24 +89,8 @@ def test_those_scenes_are_played_that_run_what_is_broken(reach: Reach) -> None:
 )
 def test_all_scenes_are_played_where_nobody_knows(reach: Reach, one: Mutation) -> None:
     """Of the connector, and of what is run when a module is loaded; all of a plan that was not looked at."""
-    assert reach.parts(one, WHOLE, [2, 1]) == [Part(1, (0, 2, 3)), Part(2, (0,)), Part(2), Part(1)]
+    assert reach.parts(one, WHOLE, [2, 1]) == [Part(2, (0,)), Part(1, (0, 2, 11)), Part(2), Part(1)]
     assert reach.parts(mutation("at > 1", "at > 2"), WHOLE, [4]) == [Part(4)]
-
-
-def test_what_no_scene_before_has_run_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the file that is broken, then of all; what costs more jobs has to have more. The others of a plan come when
-    all that is new has been played.
-    """
-    runs = {
-        1: {"0": {FILE: [5]}, "2": {FILE: [5, 6], "b": [1]}, "3": {FILE: [5, 7]}},
-        2: {"0": {FILE: [5], "b": [1, 2, 3]}, "4": {FILE: [5, 6, 7], "b": [*range(9)]}},
-    }
-    for seed, run in runs.items():
-        (tmp_path / f"{seed}.json").write_text(json.dumps(run))
-    one = mutation("if at > 1", "if at > 2")
-    assert Reach(tmp_path).parts(one, WHOLE, [1, 2]) == [Part(2, (0, 4)), Part(1, (0, 2, 3)), Part(1), Part(2)]
-    monkeypatch.setattr(reach_module, "_FIRST", 3)
-    assert Reach(tmp_path).parts(one, WHOLE, [1, 2])[:3] == [Part(2, (4,)), Part(1, (0, 2, 3)), Part(2, (0,))]
 
 
 def test_lines_are_told_by_scene_of_all_threads() -> None:

@@ -3,30 +3,22 @@
 Told by :mod:`tests.chaos.lines` when the seeds were carried out on the code as it is. Of the connector, and of what
 runs when a module is loaded, nothing is known: any scene may meet it.
 
-A statement that each scene runs does something else, where it is broken, in few. Those come first that run, for each of
-their jobs, the most lines that none before them has: of the file that is broken, and then of all.
+They are played plan by plan: to have those first that run the most lines which none before them has came to fewer
+notices in the same time, and so did to have the shortest first.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Self
 
 from breaking.catalogue import Mutation
-from tests.chaos import plan
 from tests.chaos.lines import BETWEEN
-
-#: So many jobs the scenes have together that come before all others: what some minutes are enough for.
-_FIRST = 45
-#: A scene, by its seed and its place in the plan; a line, by its file and its number.
-Scene = tuple[int, int]
-Line = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -53,56 +45,20 @@ class Reach:
         self._runs = {int(file.stem): json.loads(file.read_text()) for file in folder.glob("*.json")}
 
     def parts(self, mutation: Mutation, whole: str, seeds: Iterable[int]) -> list[Part]:
-        """What can meet it of the plans of *seeds*: scenes alone, those of one plan together, then all of each plan
-        that does, in their order; *whole*: its file as it is.
+        """What can meet it of the plans of *seeds*, in their order: scenes alone first, then all of each plan that
+        does; *whole*: its file as it is.
         """
         lines = frozenset[int]() if mutation.in_java else changed(whole, mutation.broken(whole))
-        scenes: dict[Scene, frozenset[Line]] = {}
+        parts: list[Part] = []
         plans: list[Part] = []
         for seed in seeds:
-            run = self._runs.get(seed, {BETWEEN: {}})
-            meet = {at: ran for at, ran in run.items() if not lines or not lines.isdisjoint(ran.get(mutation.file, ()))}
-            scenes |= {(seed, int(at)): _lines(ran) for at, ran in meet.items() if at != BETWEEN}
-            if meet or seed not in self._runs:
+            run = self._runs.get(seed, {BETWEEN: {mutation.file: lines}})
+            meet = [at for at, ran in run.items() if not lines or not lines.isdisjoint(ran.get(mutation.file, ()))]
+            if scenes := tuple(sorted(int(scene) for scene in meet if scene != BETWEEN)):
+                parts.append(Part(seed, scenes))
+            if meet:
                 plans.append(Part(seed))
-        first, others = _first(scenes, mutation.file)
-        return [*_together(first), *_together(others), *plans]
-
-
-def _lines(ran: Mapping[str, Iterable[int]]) -> frozenset[Line]:
-    return frozenset((file, line) for file, lines in ran.items() for line in lines)
-
-
-def _first(scenes: Mapping[Scene, frozenset[Line]], file: str) -> tuple[list[Scene], list[Scene]]:
-    """All of them, by what each has that none before it has; and where those end that come before the others."""
-    left, known, ranked, jobs = dict(scenes), set[Line](), list[Scene](), 0
-    cost = {(seed, at): 1 + _jobs(seed, at) for seed, at in scenes}
-
-    def news(scene: Scene) -> tuple[float, float]:
-        new = left[scene] - known
-        return sum(line[0] == file for line in new) / cost[scene], len(new) / cost[scene]
-
-    while left:
-        ranked.append(max(left, key=news))
-        known |= left.pop(ranked[-1])
-    for n, scene in enumerate(ranked):
-        jobs += cost[scene]
-        if jobs > _FIRST:
-            return ranked[:n], ranked[n:]
-    return ranked, []
-
-
-def _jobs(seed: int, at: int) -> int:
-    whole = plan.made(seed)
-    return whole.with_scenes([at]).jobs() - whole.with_scenes([]).jobs()
-
-
-def _together(scenes: Iterable[Scene]) -> list[Part]:
-    """A store and its clients begin once for those of a plan."""
-    found: dict[int, set[int]] = defaultdict(set)
-    for seed, at in scenes:
-        found[seed].add(at)
-    return [Part(seed, tuple(sorted(places))) for seed, places in found.items()]
+        return parts + plans
 
 
 def changed(whole: str, broken: str) -> frozenset[int]:

@@ -206,7 +206,7 @@ class Sideline:
     read (none: it lacks none).
 
     And by table a sentence where it removed more of it than is here. *at*, ms: not before it began last, as far as that
-    is known: by its summary, or else by when its newest file was written here.
+    is known: by its summary, or else by when the newest of its cells were written here.
     """
 
     cells: DataFrame
@@ -268,7 +268,7 @@ def sideline(run: Context, name: str) -> Sideline:
         raise StoreError(f"run {name} has no sideline under {run.config.state.sideline}: {missed.why_none(run, name)}")
     whole, lost = _whole(run, files, root)
     known = missed.recorded(run).get(name)
-    aside = Sideline(_read(run, whole), lost, known.started if known else newest(files, root))
+    aside = Sideline(_read(run, whole), lost, known.started if known else _written(files, root))
     if known:
         for table, number in known.cells.items():
             if aside.counts.get(table, 0) < number and not lost.get(table):
@@ -309,6 +309,12 @@ def kept(run: Context, closed: list[str] | None = None, *, table: str | None = N
         if one.run not in given_up:
             lost.setdefault(of, []).append(one)
     return Kept(cells, lost)
+
+
+def _written(files: Any, root: Any) -> int:
+    """When the newest cells of a run's were. What lies beside its tables is of who reads them, and of people."""
+    tables = (status.getPath() for status in files.listStatus(root) if status.isDirectory())
+    return max((newest(files, table) for table in tables), default=0)
 
 
 @dataclass(frozen=True, slots=True)

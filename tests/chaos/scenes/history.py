@@ -93,20 +93,19 @@ def _nothing_goes(make: Maker) -> list[Step]:
 
 
 def _put_back_into_another(make: Maker) -> list[Step]:
-    """A table comes back as it was before all of that, while what went of the one after is put back: about to be, or
-    somewhere.
+    """A table comes back while what went of it is put back: as it was before all of that, when it is about to be; or
+    as it is, somewhere.
     """
     back = [Alter(make.next(), Change.RESTORE, table) for table in TABLES]
+    kept = [Alter(make.next(), Change.SNAPSHOT, table) for table in TABLES]
+    older = make.variant(True, False)
     return [
-        *(Alter(make.next(), Change.SNAPSHOT, table) for table in TABLES),
+        *(kept if older else []),
         make.clients(20),  # beside those of _old, for there to be tombstones that went over what the snapshots show
         *_old(make),
         make.job("history_gc"),
-        make.job(
-            "sideline_restore",
-            make.variant(make.at("connector", 1, *back), _somewhere(make, *back)),
-            pick=-1,
-        ),
+        *([] if older else kept),
+        make.job("sideline_restore", make.at("connector", 1, *back) if older else _somewhere(make, *back), pick=-1),
     ]
 
 
