@@ -38,6 +38,8 @@ COMMIT = number_of_today(Path(__file__).parent)
 SEEDS = dict.fromkeys([COMMIT, *seeds.of("chaos", count=0, always=range(1, 21))])
 asked = os.environ.get(CHAOS_SEEDS)
 PARTS = [Part.of(text) for text in asked.split(",")] if asked else [Part(seed) for seed in SEEDS]
+#: For so many seconds what is broken off may put things in order.
+_PATIENCE = 30
 #: When no seed is to begin any more; of a test that runs for itself each does.
 UNTIL = time.monotonic() + float(os.environ.get(CHAOS_SECONDS, "inf"))
 
@@ -84,6 +86,8 @@ def _until_another_has_noticed() -> None:
         time.sleep(1)
     # As Ctrl-C does, which also ends a wait.
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    time.sleep(_PATIENCE)  # whoever has not ended by then waits for something that never comes
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _is_free(part: Part) -> bool:

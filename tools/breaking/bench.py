@@ -179,8 +179,8 @@ class Bench:
                 "seconds": seconds,
             }
             code = self._asked(request)
-            if code is None:
-                self._cool()  # whatever did not end may be at work there still
+            if code is None or code < 0:
+                self._cool()  # whatever did not end by itself may be at work there still
         lines = noted.read_text().splitlines() if noted.exists() else []
         return Outcome(code, output.read_text(errors="replace"), [json.loads(line) for line in lines])
 
