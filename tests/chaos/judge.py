@@ -725,7 +725,7 @@ class Judge:
                 )
 
     def _recorded_by_one_of_before(self, where: str, run: str, why: str) -> None:
-        for table in sorted({table for table, fact in self._fresh if why and fact["run"] == run}):
+        for table in sorted(self.just_recorded(run)) if why else ():
             self._say(where, f"{why} since {run} began, and it recorded of {table} (3)")
 
     def done(self, where: str, run: str, first: Seen, now: Seen, came_back: Collection[str]) -> None:
