@@ -131,6 +131,8 @@ class Actor(threading.Thread):
         self._go.acquire()
 
     def _watch(self, effect: Effect, moment: deadman.Moment) -> Die | None:
+        if self.director.has_enough and threading.current_thread() is self:
+            return Die()
         try:
             return self._met_at(effect, moment)
         except Exception as error:  # ours, and no matter for the run to handle: the director raises it

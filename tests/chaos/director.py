@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -104,6 +104,10 @@ class Report:
         return "\n".join([str(self.plan), "", *self.trace, "", *(self.wrong or ["nothing is wrong"])])
 
 
+class _Enough(Exception):  # noqa: N818
+    """Nothing more is to happen."""
+
+
 class Director:
     """Carries out one plan, once."""
 
@@ -113,12 +117,15 @@ class Director:
         plan: Plan,
         *,
         first: bool = False,
+        over: Callable[[], bool] = lambda: False,
         entered: Callable[[int | None], None] = lambda _: None,
     ) -> None:
-        """*first*: the first thing that is wrong says enough, and nothing happens after it. *entered* is told before
-        each step which of the plan's scenes it is of.
+        """*first*: the first thing that is wrong says enough, and nothing happens after it; nor once it is *over*:
+        whatever runs dies where it is, and no task of its is left at work. *entered* is told before each step which of
+        the plan's scenes it is of.
         """
         self._first = first
+        self._over = over
         self._entered = entered
         self.lab = lab
         self.plan = plan
@@ -193,12 +200,14 @@ class Director:
         if self.plan.phoenix:
             assert self.lab.phoenix is not None
             self._phoenix = Phoenix(self.lab, self.lab.phoenix, self.judge, self.counts)
+        left: list[str] = []
         try:
             with self.lab.ledger() if self.plan.ledger else nullcontext() as store:
                 if store:
                     self._bank = Bank(store, judge_of(self.judge.wrong, self.judge.counts))
                     self._forger = Forger(self._bank, store)
-                left = self._all_of_it()
+                with suppress(_Enough):
+                    left = self._all_of_it()
         finally:
             try:
                 self.strikes.end()
@@ -212,8 +221,7 @@ class Director:
         for step in self.plan.steps:
             self._entered(self.plan.scene_of(step))
             self._take(step)
-            if self._first and self.judge.wrong:
-                return []
+        self._stop_if_enough()
         self._entered(None)
         self._end_the_faults()
         self._last_rounds()
@@ -225,6 +233,15 @@ class Director:
         if self._phoenix:
             self._phoenix.asked("at the end")
         return self._left(seen)
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether nothing more is to happen."""
+        return (self._first and bool(self.judge.wrong)) or self._over()
+
+    def _stop_if_enough(self) -> None:
+        if self.has_enough:
+            raise _Enough
 
     def _books(self) -> Bank:
         """The plan's ledger, over a gateway that answers."""
@@ -278,6 +295,7 @@ class Director:
 
     def _take(self, step: Step) -> None:
         """One step, and what is true after it."""
+        self._stop_if_enough()
         if self.strikes.pass_step():
             self._receive()
         self.counts[type(step).__name__] += 1
@@ -562,6 +580,7 @@ class Director:
             if actor.over:
                 self.lab.settle()  # dead or alive, nothing of it may write from here on
                 self._times.append(datetime.now(UTC))
+                self._stop_if_enough()
                 break
             if actor.wish == PARK:
                 self._parked.append(actor)

@@ -32,13 +32,14 @@ from tests.chaos.laboratory import Laboratory
 from tests.chaos.lines import Lines
 from tests.chaos.lying import LyingRelay
 from tests.chaos.nemeses import SHARED
+from tests.chaos.steps import TABLES
 
 #: Each commit has a seed of its own, the number of commits below it; it is the test's name that tells which.
 COMMIT = number_of_today(Path(__file__).parent)
 SEEDS = dict.fromkeys([COMMIT, *seeds.of("chaos", count=0, always=range(1, 21))])
 asked = os.environ.get(CHAOS_SEEDS)
 PARTS = [Part.of(text) for text in asked.split(",")] if asked else [Part(seed) for seed in SEEDS]
-#: For so many seconds what is broken off may put things in order.
+#: For so many seconds a plan may put things in order when another store has noticed.
 _PATIENCE = 30
 #: When no seed is to begin any more; of a test that runs for itself each does.
 UNTIL = time.monotonic() + float(os.environ.get(CHAOS_SECONDS, "inf"))
@@ -55,7 +56,9 @@ def carried_out(stack: Stack, omid: OmidClient, spark: SparkSession, tmp_path: P
     def carry_out(what: plan.Plan) -> Report:
         lab = Laboratory(stack, omid, spark, tmp_path / f"plan-{len(done)}", relay)
         with _told_lines(what.seed) as entered:
-            done.append(Director(lab, what, first=bool(asked), entered=entered).carried_out())
+            done.append(
+                Director(lab, what, first=bool(asked), over=_another_has_noticed, entered=entered).carried_out()
+            )
         all_of_it = what.numbers() == plan.made(what.seed, nemeses=SHARED).numbers()
         keep = "" if all_of_it else f" KEEP={','.join(map(str, what.numbers()))}"
         print(
@@ -64,7 +67,7 @@ def carried_out(stack: Stack, omid: OmidClient, spark: SparkSession, tmp_path: P
         return done[-1]
 
     if CHAOS_OVER in os.environ:
-        threading.Thread(target=_until_another_has_noticed, daemon=True).start()
+        threading.Thread(target=_break_off_what_hangs, daemon=True).start()
     yield carry_out
     relay.close()
 
@@ -80,13 +83,15 @@ def _told_lines(seed: int) -> Iterator[Callable[[int | None], None]]:
     (Path(os.environ[CHAOS_LINES]) / f"{seed}.json").write_text(json.dumps(lines.found()))
 
 
-def _until_another_has_noticed() -> None:
-    """Break off what this process does then."""
-    while not Path(os.environ[CHAOS_OVER]).exists():
+def _another_has_noticed() -> bool:
+    return CHAOS_OVER in os.environ and Path(os.environ[CHAOS_OVER]).exists()
+
+
+def _break_off_what_hangs() -> None:
+    """Once another store has noticed, whoever does not end waits for something that never comes."""
+    while not _another_has_noticed():
         time.sleep(1)
-    # As Ctrl-C does, which also ends a wait.
-    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-    time.sleep(_PATIENCE)  # whoever has not ended by then waits for something that never comes
+    time.sleep(_PATIENCE)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -123,6 +128,19 @@ def test_reads_are_told_to_who_asks(connector: Store, scene: Scene, omid: OmidCl
     assert deadman.run(rows, lambda *_: Die(), reads=True).killed
 
 
+def test_what_has_enough_ends_where_it_is(stack: Stack, omid: OmidClient, spark: SparkSession, tmp_path: Path) -> None:
+    """The run that moves then dies before its next effect, no step comes after it, and its tables are dropped."""
+    lab = Laboratory(stack, omid, spark, tmp_path / "plan", LyingRelay(stack.config.thrift_port))
+    made = plan.made(1, nemeses=SHARED)
+    director = Director(lab, made, over=lambda: director.counts["effects"] >= 5)
+    report = director.carried_out()
+    taken = sum(report.counts[kind.__name__] for kind in {type(step) for step in made.every()})
+    assert report.counts["effects"] == 5
+    assert 0 < taken < len(made.numbers())
+    assert (report.left, report.wrong) == ([], [])
+    assert not set(TABLES) & set(omid.tables())
+
+
 @pytest.mark.parametrize("part", PARTS, ids=str)
 def test_whatever_meets_nothing_is_wrong(carried_out: Carried, part: Part) -> None:
     """No write of any run, no record, no answer that a reader got, and nothing that is left when the faults have ended
@@ -130,11 +148,13 @@ def test_whatever_meets_nothing_is_wrong(carried_out: Carried, part: Part) -> No
     """
     if time.monotonic() > UNTIL:
         pytest.skip(f"{os.environ[CHAOS_SECONDS]} s are over")
-    if not _is_free(part):
+    if _another_has_noticed() or not _is_free(part):
         pytest.skip("another store has it")
     made = plan.made(part.seed, nemeses=SHARED)
     report = carried_out(made if part.scenes is None else made.with_scenes(part.scenes))
     assert report.wrong == []
+    if _another_has_noticed():
+        pytest.skip("it came to no end")
     # A judge with nothing before it finds nothing.
     assert report.counts["writes"] > 0
     assert report.counts["read points at the end"] > 0

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -57,6 +58,7 @@ class Bench:
         (self._copy / "embedded/target").symlink_to(ROOT / "embedded/target")
         self._connector = Connector(self._copy)
         self._over = False
+        self._second = 0
 
     @cached_property
     def _store(self) -> WarmStore:
@@ -123,12 +125,18 @@ class Bench:
         file = self._copy / mutation.file
         whole = file.read_text()
         try:
-            file.write_text(mutation.broken(whole))
+            self._write(file, mutation.broken(whole))
             return self._tried_in_java(mutation, file) if mutation.in_java else self._verdict(mutation)
         except ValueError as error:
             return Verdict(BROKEN, output=str(error))
         finally:
-            file.write_text(whole)
+            self._write(file, whole)
+
+    def _write(self, file: Path, text: str) -> None:
+        """Each text has a second of its own: by that and its size Python knows what it has compiled of it."""
+        file.write_text(text)
+        self._second = max(self._second + 1, int(time.time()))
+        os.utime(file, (self._second, self._second))
 
     def _tried_in_java(self, mutation: Mutation, file: Path) -> Verdict:
         classes = self._connector.compiled(file, self._folder / "compiled")
@@ -178,11 +186,11 @@ class Bench:
                 "output": str(output),
                 "seconds": seconds,
             }
-            code = self._asked(request)
+            code, at = self._asked(request), time.monotonic()
             if code is None or code < 0:
                 self._cool()  # whatever did not end by itself may be at work there still
         lines = noted.read_text().splitlines() if noted.exists() else []
-        return Outcome(code, output.read_text(errors="replace"), [json.loads(line) for line in lines])
+        return Outcome(code, output.read_text(errors="replace"), [json.loads(line) for line in lines], at)
 
     @property
     def _plugins(self) -> list[str]:

@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import happybase  # noqa: F401
 import hypothesis  # noqa: F401
@@ -26,6 +27,8 @@ import yaml  # noqa: F401
 def main() -> None:
     """Serve until the standard input ends."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    # To compile all of ours takes a fork as long as a quick test.
+    sys.dont_write_bytecode, sys.pycache_prefix = False, str(Path.cwd() / "pycache")
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()

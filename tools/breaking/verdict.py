@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,13 +15,14 @@ UNMET = "NEVER MET"
 
 @dataclass
 class Outcome:
-    """What a run of tests came to: the exit code (None: it did not end), what it printed, and what became of each
-    test.
+    """What a run of tests came to: the exit code (None: it did not end), what it printed, what became of each test, and
+    when they had run, by ``time.monotonic``: what is put in order after that is not theirs.
     """
 
     code: int | None
     output: str
     noted: list[dict[str, Any]]
+    at: float = field(default_factory=time.monotonic)
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -37,23 +39,27 @@ class Outcome:
 
 @dataclass
 class Verdict:
-    """One of the four words; with what failed, and with what was printed where nothing did."""
+    """One of the four words; with what failed, with what was printed where nothing did, and when it was known, by
+    ``time.monotonic``.
+    """
 
     word: str
     failures: list[dict[str, Any]] = field(default_factory=list)
     output: str = ""
     judged: set[tuple[str, str]] = field(default_factory=set)
+    at: float = field(default_factory=time.monotonic)
 
     @classmethod
     def of(cls, outcome: Outcome, fails: str) -> Verdict:
         """Whether the assertion that a mutation names failed, or none did, or others."""
         if outcome.code is None:
-            return cls(ELSEWHERE, output="the tests did not end in time")
+            return cls(ELSEWHERE, output="the tests did not end in time", at=outcome.at)
         if any(names_it(fails, failure) for failure in outcome.failures):
-            return cls(NOTICED, outcome.failures)
+            return cls(NOTICED, outcome.failures, at=outcome.at)
         if outcome.code == 0:
-            return cls(MISSED)
-        return cls(ELSEWHERE, outcome.failures, "" if outcome.failures else outcome.output[-2000:])
+            return cls(MISSED, at=outcome.at)
+        said = "" if outcome.failures else outcome.output[-2000:]
+        return cls(ELSEWHERE, outcome.failures, said, at=outcome.at)
 
 
 def names_it(fails: str, failure: dict[str, Any]) -> bool:
