@@ -1,4 +1,4 @@
-"""What a restore puts back of a transaction that was taken for aborted and had committed."""
+"""What a restore puts back: of a transaction that was taken for aborted and had committed, and of history."""
 
 from __future__ import annotations
 
@@ -58,3 +58,38 @@ def test_where_a_tombstone_may_be_lost_nothing_of_before_the_mark_is_shown(spark
         b"young",
     }
     assert {r.why for r in found.values()} == {None, "bared", "files are missing"}
+
+
+def test_a_tombstone_that_would_hide_what_is_shown_stays_aside(spark: SparkSession) -> None:
+    """In a table that came back since. Where what is there above it, or between, or over the family hides that anyway,
+    or nobody reads it, it comes back; so does one of a transaction that committed after all, and in a table that did
+    not come back every one.
+    """
+    low, high = (b"f", b"q", 50, 60, "put"), (b"f", b"q", 200, 250, "put")
+    live = [
+        (b"shown", *low),
+        (b"shown, of a transaction that committed after all", *low),
+        (b"shown beside a family", *low),
+        (b"shown beside a family", b"g", b"", 80, 90, "family_tombstone"),
+        (b"shown after a family", b"f", b"q", 50, 60, "put"),
+        (b"shown after a family", b"f", b"", 30, 40, "family_tombstone"),
+        (b"under another", *low),
+        (b"under another", *high),
+        (b"under a tombstone", *low),
+        (b"under a tombstone", b"f", b"q", 70, 80, "tombstone"),
+        (b"under a family", *low),
+        (b"under a family", b"f", b"", 80, 90, "family_tombstone"),
+        (b"an orphan", b"f", b"q", 50, None, "put"),
+        (b"in another column", b"f", b"other", 50, 60, "put"),
+    ]
+    tombstones = [
+        (row, b"f", b"q", 100, 150, "tombstone", b"", b"after all" in row, False)
+        for row in sorted({row for row, *_ in live} | {b"nothing is there"})
+    ]
+    missing = spark.createDataFrame(tombstones, f"{LIVE}, value binary, decided boolean, lone boolean")
+    there = spark.createDataFrame(live, LIVE)
+    assert {r.why for r in _judged(missing, there, MARK).collect()} == {None}
+    found = _judged(missing, there, MARK, came_back=True).collect()
+    assert {bytes(r.row) for r in found if r.why} == {b"shown", b"shown beside a family", b"shown after a family"}
+    (why,) = {r.why for r in found} - {None}
+    assert "would hide what the table shows" in why

@@ -1241,6 +1241,34 @@ def test_a_restore_tells_what_readers_see_again(
     assert {k[3] for k in shown(omid, table)} > {k[3] for k in hiding}
 
 
+def test_a_restore_hides_nothing_that_came_back(
+    job: Job,
+    gc: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    recorded: Callable[..., int],
+    snapshot: Callable[..., str],
+) -> None:
+    """A table that was restored from an HBase snapshot shows a value that was deleted since. The tombstone, which
+    history GC removed, stays aside, and the restore says why; a plan says so too.
+    """
+    table = scene.table()
+    scene.committed(table)
+    before = snapshot(table)
+    scene.committed(table, value=b"")
+    recorded(table)
+    removed = gc(table)
+    assert (removed.totals["deleted"], shown(omid, table)) == (2, {})
+    omid.restore(before)
+    seen = omid.read(table, omid.begin())
+    assert list(seen.values()) == [b"v"]
+    for act in ((), ("--execute",)):
+        outcome = job("sideline_restore", "--restore", removed.summary["run"], *act)
+        assert "1 cells are not put back: their tombstone would hide what the table shows" in outcome.problems
+        assert (outcome.code, outcome.totals["restored"]) == (1, 0)
+    assert omid.read(table, omid.begin()) == seen, "what came back is hidden"
+
+
 @pytest.mark.turns(2)
 @pytest.mark.parametrize("before", ["nothing", "as it was"])
 def test_what_was_deleted_is_not_shown_again_because_it_had_been_taken_for_aborted(

@@ -14,6 +14,10 @@ from lowtide_spark.undo import live
 from lowtide_spark.undo.live import KEY, PLACE
 
 _SHOWN = "they would be visible again; restore the runs after this one first"
+_VANISHES = (
+    "their tombstone would hide what the table shows, which was restored, made anew, or disabled and enabled since it "
+    "was removed; what is to go there all the same its clients delete"
+)
 #: Of what the number alone keeps readers from.
 _NUMBERED_ANEW = (
     "they were taken for aborted before the oracle was made anew: a transaction since may have their number, and "
@@ -22,10 +26,11 @@ _NUMBERED_ANEW = (
 
 
 def judge(
-    run: Run, table: str, missing: DataFrame, there: DataFrame, mark: int, *, of_before: bool
+    run: Run, table: str, missing: DataFrame, there: DataFrame, mark: int, *, of_before: bool, came_back: bool
 ) -> tuple[DataFrame, list[Row]]:
     """*missing* cells of *table*, of which *there* is what it holds now, with what is thought of each; computed once.
-    *of_before*: whether they were removed before the oracle was made anew.
+    *of_before*: whether they were removed before the oracle was made anew; *came_back*: whether the table may have come
+    back since, and be shown as it was before what they say.
 
     Returns:
         the cells with ``why`` it must not come back (null: it may), ``highest``: the family tombstone that counts in
@@ -37,7 +42,7 @@ def judge(
     committed = F.col("commit_ts").isNotNull() & ~F.col("decided")
     figures = {"cells": F.lit(True), "decided": F.col("decided"), "committed": committed}
     counts = (F.count_if(which).alias(name) for name, which in figures.items())
-    judged = _judged(missing, there, mark, *_bared(run, table, missing))
+    judged = _judged(missing, there, mark, *_bared(run, table, missing), came_back=came_back)
     if of_before:
         judged = judged.withColumn(
             "why", F.when(F.col("commit_ts").isNull(), F.lit(_NUMBERED_ANEW)).otherwise(F.col("why"))
@@ -95,13 +100,20 @@ def _bared(run: Run, table: str, missing: DataFrame) -> tuple[DataFrame, str | N
 
 
 def _judged(
-    missing: DataFrame, there: DataFrame, mark: int, bared: DataFrame | None = None, doubt: str | None = None
+    missing: DataFrame,
+    there: DataFrame,
+    mark: int,
+    bared: DataFrame | None = None,
+    doubt: str | None = None,
+    *,
+    came_back: bool = False,
 ) -> DataFrame:
     """As :func:`judge` says.
 
     A version may come back if, before the mark, a higher version or a family tombstone hides it: one that is there,
     or a tombstone that comes back with it. Those hide what was put back whatever else is; a put that comes back is
-    itself hidden by one of them. What was taken for an abort's may come back to be seen, but not *bared* of a
+    itself hidden by one of them. In a table that *came_back* a tombstone may not over what readers are shown there;
+    elsewhere a run showed that by mistake. What was taken for an abort's may come back to be seen, but not *bared* of a
     tombstone, nor in *doubt* of that (:func:`_bared`).
     """
     both = there.withColumn("back", F.lit(False)).unionByName(
@@ -116,6 +128,9 @@ def _judged(
     top = F.max(F.when(is_family & before, F.struct("timestamp", "commit_ts", "back"))).over(family)
     # What is there, committed, and would vanish under a family tombstone that comes back as the highest.
     exposed = F.min(F.when(~F.col("back") & ~is_family & before, F.col("timestamp"))).over(family)
+    lies = before & ~F.col("back")
+    buried = F.max(F.when(is_family & lies, F.struct("timestamp", "commit_ts"))).over(family)
+    beneath = F.first(F.when(lies & ~is_family, F.struct("timestamp", "kind")), ignorenulls=True)
     judged = (
         both.withColumn("_higher", F.max(hides).over(column.rowsBetween(Window.unboundedPreceding, -1)))
         .withColumn(
@@ -127,16 +142,23 @@ def _judged(
         .withColumn("_top", top)
         .withColumn("_exposed", exposed)
         .withColumn("_bare", F.max(is_bare).over(family))
+        .withColumn("_buried", buried)
+        .withColumn("_over", F.max(lies).over(column.rowsBetween(Window.unboundedPreceding, -1)))
+        .withColumn("_beneath", beneath.over(column.rowsBetween(1, Window.unboundedFollowing)))
         .where("back")
     )
     by_family = ~F.col("_bare") & F.coalesce(F.col("_top.commit_ts") >= F.col("timestamp"), F.lit(False))
     buries = F.coalesce(F.col("_top.back") & (F.col("_exposed") <= F.col("_top.commit_ts")), F.lit(False))
     shown = (F.col("kind") == PUT) & ~F.coalesce("_higher", F.lit(False)) & ~by_family
+    hidden = ~F.col("_bare") & F.coalesce(F.col("_buried.commit_ts") >= F.col("_beneath.timestamp"), F.lit(False))
+    has_shown = F.coalesce(F.col("_beneath.kind") == PUT, F.lit(False)) & ~hidden
+    vanishes = F.lit(came_back) & (F.col("kind") == TOMBSTONE) & ~F.coalesce("_over", F.lit(False)) & has_shown
     # What committed after all is to hide, and to be seen.
     why = F.when(
         buries & ~F.col("decided"),
         "their family tombstone would hide what lies there now; restore the runs after this one first",
-    ).when(
+    ).when(vanishes & ~F.col("decided"), F.lit(_VANISHES))
+    why = why.when(
         shown,
         F.when(~F.col("decided"), _SHOWN).when(F.col("timestamp") < mark, F.lit(doubt)),
     )

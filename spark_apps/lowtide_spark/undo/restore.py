@@ -83,7 +83,9 @@ def _restore(run: Run, wanted: str) -> None:
                 if number := aside.counts.get(table):
                     of_table = few(of_table, number)
                     why = still_hidden(descriptor)
-                    _restore_table(run, work.report, of_table, protection, why, of_before=of_before)
+                    life = protection.life if protection else run.store.life(table)
+                    changed = {"of_before": of_before, "came_back": life.stated > aside.at}
+                    _restore_table(run, work.report, of_table, protection, why, **changed)
     _name_nothing(run, wanted)
     as_committed.name_the_rest(run, overruled, chosen, there)
     if run.summary.execute:
@@ -122,10 +124,11 @@ def _checked(table: str, descriptor: Descriptor | None) -> Descriptor:
 
 
 def _restore_table(
-    run: Run, report: TableReport, cells: DataFrame, protection: Protection | None, why: str, *, of_before: bool
+    run: Run, report: TableReport, cells: DataFrame, protection: Protection | None, why: str, **changed: bool
 ) -> None:
     """Plan, and with *protection* act: make room, put in steps, read again. *why*: of cells that are not seen then;
-    *of_before* as of :func:`lowtide_spark.undo.judgement.judge`.
+    *changed*: what became of oracle and table since they were removed, as of
+    :func:`lowtide_spark.undo.judgement.judge`.
     """
     table = report.table
     cells = cells.withColumn("lone", F.col("kind") == kinds.SHADOW).dropDuplicates([*live.KEY])
@@ -138,7 +141,7 @@ def _restore_table(
     report.counts.candidates = sum(r.cells for r in of_families)
     already = report.counts.candidates - lacking
     mark = _mark(run, table)
-    judged, counted = judgement.judge(run, table, missing, there, mark, of_before=of_before)
+    judged, counted = judgement.judge(run, table, missing, there, mark, **changed)
     back = judged.where(F.col("why").isNull())
     planned = report.counts.restored = sum(r.cells for r in counted if r.why is None)
     _report_plan(report, counted, already, mark)
