@@ -52,6 +52,8 @@ class Tables:
         self.unmarked: set[str] = set()
         #: Whether the journal has lost what it had, and nobody has said yet that it is to go on without.
         self.journal_lost = False
+        #: The transactions that it had when somebody emptied it.
+        self._emptied: set[int] = set()
         #: Whether a plain table has the name of the one that comes and goes.
         self._plain = False
         self._compactor: set[str] = set()
@@ -181,6 +183,7 @@ class Tables:
         if JOURNAL not in self._lab.omid.tables():
             return "there is none yet"
         self._hear(Table.A, key)
+        self._emptied |= journal_entries(self._lab.journal()).keys()
         self._lab.omid.truncate(JOURNAL)
         self.journal_lost = True
         self._untell()
@@ -188,13 +191,14 @@ class Tables:
 
     def _untell(self) -> None:
         """Of what committed, and neither a shadow cell nor an entry here or in the journal says so, nothing need tell,
-        where the journal may let go of what it has; elsewhere Lowtide has lost it.
+        where the journal may let go of what it has, or somebody has emptied it; elsewhere Lowtide has lost it.
         """
-        if not self._judge.sweeps:
-            return
         proofs = commit_entries(self._lab.raw(COMMIT_TABLE)).keys() | journal_entries(self._lab.journal()).keys()
         for raw in self.raw().values():
-            self._judge.history.untold_where(standing(raw), proofs)
+            cells = standing(raw)
+            if not self._judge.sweeps:
+                cells = {key: value for key, value in cells.items() if start_of(key[3]) in self._emptied}
+            self._judge.history.untold_where(cells, proofs)
 
     def _loosen(self, table: Table, _: bytes) -> None:
         self._lab.omid.set(table, DURABILITY="ASYNC_WAL")

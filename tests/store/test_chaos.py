@@ -55,11 +55,11 @@ def carried_out(stack: Stack, omid: OmidClient, spark: SparkSession, tmp_path: P
 
     def carry_out(what: plan.Plan) -> Report:
         lab = Laboratory(stack, omid, spark, tmp_path / f"plan-{len(done)}", relay)
-        with _told_lines(what.seed) as entered:
+        all_of_it = what.numbers() == plan.made(what.seed, nemeses=SHARED).numbers()
+        with _told_lines(f"{what.seed}" if all_of_it else f"{what.seed}-scenes") as entered:
             done.append(
                 Director(lab, what, first=bool(asked), over=_another_has_noticed, entered=entered).carried_out()
             )
-        all_of_it = what.numbers() == plan.made(what.seed, nemeses=SHARED).numbers()
         keep = "" if all_of_it else f" KEEP={','.join(map(str, what.numbers()))}"
         print(
             done[-1], f"\nby hand: make chaos SEED={what.seed}{keep} NEMESES={','.join(k.name for k in sorted(SHARED))}"
@@ -73,14 +73,14 @@ def carried_out(stack: Stack, omid: OmidClient, spark: SparkSession, tmp_path: P
 
 
 @contextmanager
-def _told_lines(seed: int) -> Iterator[Callable[[int | None], None]]:
+def _told_lines(name: str) -> Iterator[Callable[[int | None], None]]:
     """Which lines the scenes run that it is told of is written down, if that was asked for."""
     if not os.environ.get(CHAOS_LINES):
         yield lambda _: None
         return
     with Lines() as lines:
         yield lines.within
-    (Path(os.environ[CHAOS_LINES]) / f"{seed}.json").write_text(json.dumps(lines.found()))
+    (Path(os.environ[CHAOS_LINES]) / f"{name}.json").write_text(json.dumps(lines.found()))
 
 
 def _another_has_noticed() -> bool:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ MUTATIONS = read(ROOT / "tests/mutations.toml")
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_each_mutation_can_be_made_and_names_tests_that_are_there(name: str) -> None:
     """The text to break stands once in its file; the tests that must notice exist, in one folder; the assertion is
-    named.
+    named, and stands in some test.
     """
     mutation = MUTATIONS[name]
     text = (ROOT / mutation.file).read_text()
@@ -47,9 +48,11 @@ def test_each_mutation_can_be_made_and_names_tests_that_are_there(name: str) -> 
         assert function, "a test is named, not a file of them"
         assert re.search(rf"\b{before} {function}\(", (ROOT / file).read_text())
         body = _body((ROOT / file).read_text(), f"{before} {function}(")
-        named = body.count("".join(mutation.fails.split()))
+        named = body.count(_squeezed(mutation.fails))
         assert named < 2, "which of the two assertions fails does not show"
     assert mutation.fails, "tools/break-rules --learn tells what fails"
+    if mutation.fails.startswith("assert"):  # not an error's text, which nobody need have written down
+        assert _squeezed(mutation.fails) in _all_tests(), "that stands in no test"
 
 
 @pytest.mark.parametrize("asked", [by_chaos(MUTATIONS["1a"]), by_chaos_in_memory(MUTATIONS["L1a"])])
@@ -57,7 +60,7 @@ def test_chaos_has_a_test_that_can_be_asked_instead(asked: Mutation) -> None:
     """It is there, and the assertion stands in it once."""
     (test,) = asked.tests
     file, _, function = test.partition("::")
-    assert _body((ROOT / file).read_text(), f"def {function}(").count("".join(asked.fails.split())) == 1
+    assert _body((ROOT / file).read_text(), f"def {function}(").count(_squeezed(asked.fails)) == 1
 
 
 def test_plans_in_memory_are_asked_of_what_they_run() -> None:
@@ -93,7 +96,19 @@ def test_broken_code_still_runs(tmp_path: Path) -> None:
 def _body(source: str, begins: str) -> str:
     """A test's own text, without white space; what stands after it in its file is left out."""
     _, _, rest = source.partition(begins)
-    return "".join(re.split(r"\n(?=[^\s#)]|    }\n)", rest, maxsplit=1)[0].split())
+    return _squeezed(re.split(r"\n(?=[^\s#)]|    }\n)", rest, maxsplit=1)[0])
+
+
+def _squeezed(text: str) -> str:
+    """Without white space: what stands on a line changes with its length."""
+    return "".join(text.split())
+
+
+@cache
+def _all_tests() -> str:
+    """Those of Python and of Java, and what they call."""
+    files = [*(ROOT / "tests").rglob("*.py"), *(ROOT / CONNECTOR_TESTS).rglob("*.java")]
+    return _squeezed("\n".join(file.read_text() for file in files))
 
 
 def test_every_rule_is_broken_somewhere() -> None:

@@ -67,14 +67,19 @@ def test_a_part_of_a_plan_can_be_written(part: Part) -> None:
 
 @pytest.fixture
 def reach(tmp_path: Path) -> Reach:
-    """The first seed runs the branch in one of its scenes, the second between them, the third not at all."""
+    """The first seed runs the branch in some of its scenes when they are all there is, the second between them, the
+    third not at all.
+    """
     runs = {
-        1: {BETWEEN: {FILE: [5, 10]}, "0": {FILE: [5, 10]}, "2": {FILE: [5, 6, 7, 10]}, "11": {FILE: [6]}},
-        2: {BETWEEN: {FILE: [5, 6, 7, 10]}, "0": {FILE: [5, 10]}},
-        3: {BETWEEN: {"lowtide/other.py": [6]}, "0": {FILE: [5, 10]}},
+        "1": {BETWEEN: {FILE: [5, 10]}, "0": {FILE: [5, 6, 10]}, "2": {FILE: [5]}, "11": {FILE: [5]}},
+        "1-scenes": {BETWEEN: {FILE: [6]}, "0": {FILE: [5, 10]}, "2": {FILE: [5, 6, 7, 10]}, "11": {FILE: [6]}},
+        "2": {BETWEEN: {FILE: [5, 6, 7, 10]}, "0": {FILE: [5, 10]}},
+        "2-scenes": {BETWEEN: {FILE: [6]}, "0": {FILE: [5, 10]}},
+        "3": {BETWEEN: {"lowtide/other.py": [6]}, "0": {FILE: [5, 10]}},
+        "3-scenes": {"0": {FILE: [5, 10]}},
     }
-    for seed, run in runs.items():
-        (tmp_path / f"{seed}.json").write_text(json.dumps(run))
+    for name, run in runs.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(run))
     return Reach(tmp_path)
 
 

@@ -23,11 +23,13 @@ from breaking.catalogue import (
 from breaking.reach import Part, Reach
 from breaking.verdict import BROKEN, ELSEWHERE, MISSED, NOTICED, Verdict
 from breaking.warm import ROOT
+from tests.chaos import plan
+from tests.chaos.nemeses import SHARED
 
 #: A plan that has begun is let come to its end; in drivers that are new it takes twice as long as in others.
 _LONGEST_PLAN = 240
 #: What ends the name of a test that carries one out.
-_SEED = re.compile(r"test_whatever_\w+\[(\d+)\]$")
+_SEED = re.compile(r"test_whatever_\w+\[(\d+)(?::[\d.]+)?\]$")
 
 
 class Lanes:
@@ -75,11 +77,14 @@ class Lanes:
         return found.get(NOTICED) or found.get(ELSEWHERE) or verdicts[0]
 
     def unbroken(self, tests: list[str]) -> dict[str, str]:
-        """Those that do not pass on the code as it is, of all seeds, however long they take: drivers and stores are
-        quick after that. What one bench leaves out another has taken.
+        """Those that do not pass on the code as it is, of all seeds, with all that they have and with nothing but their
+        scenes, however long they take: drivers and stores are quick after that. What one bench leaves out another has
+        taken.
         """
         self._lines.mkdir(exist_ok=True)
-        self._begin([Part(seed) for seed in range(1, self._seeds + 1)], lines=self._lines)
+        plans = [plan.made(seed, nemeses=SHARED) for seed in range(1, self._seeds + 1)]
+        scenes = [Part(each.seed, tuple(range(len(each.scenes)))) for each in plans if each.scenes]
+        self._begin([*scenes, *(Part(each.seed) for each in plans)], lines=self._lines)
         with ThreadPoolExecutor(len(self.benches)) as pool:
             found = list(pool.map(lambda bench: bench.unbroken(tests), self.benches))
         everywhere = set.intersection(*map(set, found))

@@ -1,7 +1,8 @@
 """Which scenes of chaos can meet what a mutation breaks: those that run the statement.
 
-Told by :mod:`tests.chaos.lines` when the seeds were carried out on the code as it is. Of the connector, and of what
-runs when a module is loaded, nothing is known: any scene may meet it.
+Told by :mod:`tests.chaos.lines` when the seeds were carried out on the code as it is, each as a whole and once more
+with nothing but its scenes: what becomes of a scene depends on what was before it. Of the connector, and of what runs
+when a module is loaded, nothing is known: any scene may meet it.
 
 They are played plan by plan: to have those first that run the most lines which none before them has came to fewer
 notices in the same time, and so did to have the shortest first.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -38,11 +39,19 @@ class Part:
         return cls(int(seed), tuple(int(n) for n in scenes.split(".") if n) if has_scenes else None)
 
 
+#: By what a plan has (a scene's number, or what is between them) and file the lines that were run.
+_Run = Mapping[str, Mapping[str, Sequence[int]]]
+
+
 class Reach:
-    """What the seeds ran that have a file in a folder, ``SEED.json``."""
+    """What the seeds ran that have files in a folder: ``SEED.json`` of all of a plan, ``SEED-scenes.json``."""
 
     def __init__(self, folder: Path) -> None:
-        self._runs = {int(file.stem): json.loads(file.read_text()) for file in folder.glob("*.json")}
+        self._whole: dict[int, _Run] = {}
+        self._alone: dict[int, _Run] = {}
+        for file in folder.glob("*.json"):
+            seed, _, alone = file.stem.partition("-")
+            (self._alone if alone else self._whole)[int(seed)] = json.loads(file.read_text())
 
     def parts(self, mutation: Mutation, whole: str, seeds: Iterable[int]) -> list[Part]:
         """What can meet it of the plans of *seeds*, in their order: scenes alone first, then all of each plan that
@@ -51,12 +60,15 @@ class Reach:
         lines = frozenset[int]() if mutation.in_java else changed(whole, mutation.broken(whole))
         parts: list[Part] = []
         plans: list[Part] = []
+
+        def meet(run: _Run) -> list[str]:
+            return [at for at, ran in run.items() if not lines or not lines.isdisjoint(ran.get(mutation.file, ()))]
+
         for seed in seeds:
-            run = self._runs.get(seed, {BETWEEN: {mutation.file: lines}})
-            meet = [at for at, ran in run.items() if not lines or not lines.isdisjoint(ran.get(mutation.file, ()))]
-            if scenes := tuple(sorted(int(scene) for scene in meet if scene != BETWEEN)):
+            alone = meet(self._alone.get(seed, {}))
+            if scenes := tuple(sorted(int(scene) for scene in alone if scene != BETWEEN)):
                 parts.append(Part(seed, scenes))
-            if meet:
+            if seed not in self._whole or meet(self._whole[seed]):
                 plans.append(Part(seed))
         return parts + plans
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.chaos.maker import Maker, Scene
+from tests.chaos.scenes.swept import lost
 from tests.chaos.steps import (
     COUNTED,
     RECORD,
@@ -25,9 +26,9 @@ from tests.chaos.steps import (
 
 def scenes(make: Maker) -> list[Scene]:
     """In some order, but for the first two: no collection is to have told the bound before the first, and nothing is to
-    hold it in the second.
+    hold it in the second. After the last nothing is proved by the journal any more.
     """
-    return [_under_a_new_name, _unlisted, *make.shuffled(_as_it_was, _back_at_the_last_moment, _replayed)]
+    return [_under_a_new_name, _unlisted, *make.shuffled(_as_it_was, _back_at_the_last_moment, _replayed), lost]
 
 
 def _under_a_new_name(make: Maker) -> list[Step]:

@@ -93,10 +93,10 @@ def _nothing_goes(make: Maker) -> list[Step]:
 
 
 def _put_back_into_another(make: Maker) -> list[Step]:
-    """A table comes back while what went of it is put back: as it was before all of that, when it is about to be; or
-    as it is, somewhere.
+    """A table comes back while what went of it is put back: as it was before all of that, when it is about to be, and
+    once more before that is tried again; or as it is, somewhere.
     """
-    back = [Alter(make.next(), Change.RESTORE, table) for table in TABLES]
+    back, again = ([Alter(make.next(), Change.RESTORE, table) for table in TABLES] for _ in range(2))
     kept = [Alter(make.next(), Change.SNAPSHOT, table) for table in TABLES]
     older = make.variant(True, False)
     return [
@@ -106,6 +106,7 @@ def _put_back_into_another(make: Maker) -> list[Step]:
         make.job("history_gc"),
         *([] if older else kept),
         make.job("sideline_restore", make.at("connector", 1, *back) if older else _somewhere(make, *back), pick=-1),
+        *([*again, make.job("sideline_restore", pick=-1)] if older else []),
     ]
 
 

@@ -102,7 +102,7 @@ def _found_by_two(make: Maker) -> list[Step]:
         _repair(make, found),
         Undo(make.next()),
         _repair(make, again, full=True),
-        _repair(make, execute=make.chance.random() < 0.5),
+        *make.shuffled(_repair(make), _repair(make, execute=False)),
         *_undone(make),
     ]
 

@@ -26,7 +26,7 @@ from tests.chaos.steps import (
 
 def scenes(make: Maker) -> list[Scene]:
     """In some order."""
-    return make.shuffled(_waiting_for_the_journal, _kept_for_a_snapshot, _let_go_of, _lost)
+    return make.shuffled(_waiting_for_the_journal, _kept_for_a_snapshot, _let_go_of, lost)
 
 
 def _waiting_for_the_journal(make: Maker) -> list[Step]:
@@ -97,8 +97,10 @@ def _let_go_of(make: Maker) -> list[Step]:
     ]
 
 
-def _lost(make: Maker) -> list[Step]:
-    """A table comes back, and somebody empties the journal, before a cleanup or when it is at work."""
+def lost(make: Maker) -> list[Step]:
+    """A table comes back, and somebody empties the journal, before a cleanup or when it is at work; also where it has
+    let go of nothing before.
+    """
     table = make.chance.choice(TABLES)
     lose = Alter(make.next(), Change.LOSE, table)
     at_work = make.variant(False, True)
