@@ -182,6 +182,9 @@ def leaving(row: Row, mark: int, first_ts: int) -> set[Key]:
         if is_bare(row, f) and any(k.family == f and is_family_tombstone(k, v) for k, v in row.items())
     }
 
+    def is_open(key: Key, value: bytes) -> bool:
+        return is_family_tombstone(key, value) and key not in proof and first_ts <= key.timestamp < mark
+
     def sure(key: Key) -> bool:
         qualifier = data_qualifier(key.qualifier) if is_shadow(key.qualifier) else key.qualifier
         own = decode(row, key)
@@ -190,8 +193,13 @@ def leaving(row: Row, mark: int, first_ts: int) -> set[Key]:
             and key.timestamp >= first_ts
             and base(key.timestamp) not in undecided
             and not (qualifier == b"" and key.family in mixed)
+            and (is_family_tombstone(key, row[key]) or key.timestamp <= open_from.get(key.family, key.timestamp))
         )
 
+    open_from = {
+        f: min(k.timestamp for k, v in row.items() if k.family == f and is_open(k, v))
+        for f in {k.family for k, v in row.items() if is_open(k, v)}
+    }
     sight = {k: v for k, v in row.items() if not is_shadow(k.qualifier) and k in proof}
     gone: set[Key] = set()
     for key, value in sight.items():

@@ -309,6 +309,13 @@ CASES = {
     "an uncommitted family tombstone above": Case(
         "F orphan", family={"F": (800, 850), "orphan": (900, None)}, a={"x": (700, 750)}
     ),
+    "an undecided family tombstone above, of a transaction that committed earlier": Case(
+        # To whoever meets the sibling's shadow cell the higher one counts, whose commit leaves 850 alone.
+        "F open proof shown",
+        family={"F": (700, 1000), "open": (750, None)},
+        a={"shown": (850, 900), "x": (600, 650)},
+        b={"proof": (750, 800)},
+    ),
     "of two family tombstones the higher one counts, not the one that commits last": Case(
         # 700 commits after 750 does; readers use 750, whose commit leaves 850 alone.
         "G shown",

@@ -16,8 +16,10 @@ that no commit timestamp equals:
 
 What stays, whatever the timestamps say: a cell without shadow cell (undecided: never healed, or never committed) and
 every other cell of its transaction, whose shadow cell may be its only proof; a cell whose timestamp this oracle
-cannot have given; and, in a row and family that has both family tombstones and other cells without qualifier, all of
-these, because Omid's readers then disagree on what the family tombstones hide.
+cannot have given; in a row and family that has both family tombstones and other cells without qualifier, all of
+these, because Omid's readers then disagree on what the family tombstones hide; and whatever began after a family
+tombstone that is undecided: to a reader who finds out that it committed, be it by a sibling's shadow cell, it undoes an
+older one.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ STOP = "stop"
 UNDECIDED = "undecided"
 DOUBTFUL = "of a transaction with an undecided cell"
 BARE = "without qualifier, beside family tombstones"
+OPEN_FAMILY = "after a family tombstone that is undecided"
 COVERS = "a tombstone over something that is there"
 
 
@@ -138,11 +141,13 @@ def _judged(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
         # Index population proves a cell with its own timestamp; any other commit comes after the start.
         .when((own != timestamp) & (own < start + CHECKPOINTS), F.lit("commit before the start"))
     )
+    open_from = F.min(F.when(is_family & undecided & (timestamp >= first_ts) & (timestamp <= mark), timestamp))
     why = (
         F.when(timestamp < first_ts, F.lit(FOREIGN))
         .when(undecided, F.lit(UNDECIDED))
         .when(F.col("_doubtful"), F.lit(DOUBTFUL))
         .when(mixed & is_bare, F.lit(BARE))
+        .when(~is_family & (timestamp > open_from.over(family)), F.lit(OPEN_FAMILY))
     )
     before = own < mark
     return (
