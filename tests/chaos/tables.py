@@ -193,6 +193,8 @@ class Tables:
         """Of what committed, and neither a shadow cell nor an entry here or in the journal says so, nothing need tell,
         where the journal may let go of what it has, or somebody has emptied it; elsewhere Lowtide has lost it.
         """
+        if not (self._judge.sweeps or self._emptied):
+            return
         proofs = commit_entries(self._lab.raw(COMMIT_TABLE)).keys() | journal_entries(self._lab.journal()).keys()
         for raw in self.raw().values():
             cells = standing(raw)

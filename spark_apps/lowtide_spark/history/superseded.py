@@ -134,20 +134,21 @@ def _judged(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
     family = Window.partitionBy("region", "row", "family")
     mixed = F.max(is_data & is_family).over(family) & F.max(is_data & is_bare & ~is_family).over(family)
     undecided = is_data & own.isNull()
-    doubtful = cells.where(undecided & (timestamp >= first_ts) & (timestamp <= mark)).select("start_ts").distinct()
+    is_open = undecided & (timestamp >= first_ts) & (timestamp <= mark)
+    doubtful = cells.where(is_open).select("start_ts").distinct()
     stop = (
         F.when(F.col("kind") == UNKNOWN, F.concat(F.lit("unknown form: "), F.col("problem")))
         .when(~is_data & (F.col("kind") != SHADOW), F.concat(F.lit("unknown kind "), F.col("kind")))
         # Index population proves a cell with its own timestamp; any other commit comes after the start.
         .when((own != timestamp) & (own < start + CHECKPOINTS), F.lit("commit before the start"))
     )
-    open_from = F.min(F.when(is_family & undecided & (timestamp >= first_ts) & (timestamp <= mark), timestamp))
+    open_from = F.min(F.when(is_family & is_open, timestamp)).over(family)
     why = (
         F.when(timestamp < first_ts, F.lit(FOREIGN))
         .when(undecided, F.lit(UNDECIDED))
         .when(F.col("_doubtful"), F.lit(DOUBTFUL))
         .when(mixed & is_bare, F.lit(BARE))
-        .when(~is_family & (timestamp > open_from.over(family)), F.lit(OPEN_FAMILY))
+        .when(~is_family & (timestamp > open_from), F.lit(OPEN_FAMILY))
     )
     before = own < mark
     return (

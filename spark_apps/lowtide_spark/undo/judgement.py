@@ -14,6 +14,7 @@ from lowtide_spark.undo import live
 from lowtide_spark.undo.live import KEY, PLACE
 
 _SHOWN = "they would be visible again; restore the runs after this one first"
+_BURIES = "their family tombstone would hide what lies there now; restore the runs after this one first"
 _VANISHES = (
     "their tombstone would hide what the table shows, which was restored, made anew, or disabled and enabled since it "
     "was removed; what is to go there all the same its clients delete"
@@ -154,13 +155,10 @@ def _judged(
     has_shown = F.coalesce(F.col("_beneath.kind") == PUT, F.lit(False)) & ~hidden
     vanishes = F.lit(came_back) & (F.col("kind") == TOMBSTONE) & ~F.coalesce("_over", F.lit(False)) & has_shown
     # What committed after all is to hide, and to be seen.
-    why = F.when(
-        buries & ~F.col("decided"),
-        "their family tombstone would hide what lies there now; restore the runs after this one first",
-    ).when(vanishes & ~F.col("decided"), F.lit(_VANISHES))
-    why = why.when(
-        shown,
-        F.when(~F.col("decided"), _SHOWN).when(F.col("timestamp") < mark, F.lit(doubt)),
+    why = (
+        F.when(buries & ~F.col("decided"), _BURIES)
+        .when(vanishes & ~F.col("decided"), _VANISHES)
+        .when(shown, F.when(~F.col("decided"), _SHOWN).when(F.col("timestamp") < mark, F.lit(doubt)))
     )
     highest = is_family & F.coalesce(F.col("_top.timestamp") == F.col("timestamp"), F.lit(False))
     hider = F.coalesce(
