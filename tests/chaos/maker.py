@@ -103,6 +103,10 @@ class Maker:
         """Before the *nth* effect of a kind *steps* happen; then the run goes on."""
         return Seam(self.next(), kind, nth, Moment.BEFORE, Act.ON, steps)
 
+    def after(self, kind: str, nth: int, *steps: Step) -> Seam:
+        """Behind it they do."""
+        return Seam(self.next(), kind, nth, Moment.AFTER, Act.ON, steps)
+
     def parking(self, kind: str, nth: int) -> Seam:
         """Before it the run stands still, until somebody resumes it."""
         return Seam(self.next(), kind, nth, Moment.BEFORE, Act.PARK)

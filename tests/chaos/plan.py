@@ -75,6 +75,8 @@ class Plan:
     low_latency: bool = False
     #: The numbers of the steps of each scene of its world; between those is what comes by chance.
     scenes: tuple[frozenset[int], ...] = ()
+    #: From this number on steps and seams were drawn into the others: nemeses, and where runs stand still.
+    drawn_from: int = 0
 
     def numbers(self) -> list[int]:
         """Of all steps and seams, from the outermost on."""
@@ -86,11 +88,12 @@ class Plan:
 
     def with_scenes(self, kept: Collection[int]) -> Plan:
         """What is left of it where of its scenes only these are played, the first being 0, and where nothing else
-        happens once one has begun.
+        happens once one has begun: nothing either that was drawn into it, which may keep a scene from being one.
         """
         begun = next((at for at, step in enumerate(self.steps) if self.scene_of(step) is not None), len(self.steps))
         after = (step for step in self.steps[begun:] if self.scene_of(step) in kept)
-        return replace(self, steps=(*self.steps[:begun], *after))
+        left = replace(self, steps=(*self.steps[:begun], *after))
+        return left.only([number for number in left.numbers() if number < self.drawn_from])
 
     def scene_of(self, step: Step) -> int | None:
         """Which of its scenes a step is of; None: of none."""
@@ -121,7 +124,8 @@ def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int
     maker = _Drawer(seed, world, ledger=ledger, phoenix=phoenix)
     # Scenes have nemeses too, which come where they were asked for.
     steps = tuple(step for step in maker.steps(jobs) if not isinstance(step, Nemesis) or step.kind in nemeses)
-    numbers = count(1 + max(number for step in steps for number in numbers_in(step)))
+    drawn_from = 1 + max(number for step in steps for number in numbers_in(step))
+    numbers = count(drawn_from)
     # A run that went on while something is forged would repair by it.
     if parks and world is not World.LEDGER:
         steps = _with_parks(steps, parks, random.Random(f"parks/{seed}"), numbers)
@@ -142,6 +146,7 @@ def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int
         maker.sweeps,
         maker.low_latency,
         tuple(maker.scenes),
+        drawn_from,
     )
 
 

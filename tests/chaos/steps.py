@@ -321,9 +321,9 @@ WRITTEN = "put_aside"
 INTENDED, MARKED = "intend", "apply_mark"
 #: Where a cleanup heals, or deletes, in a table; and where it looks whether the cells that it healed are.
 ACTS, LOOKS_AGAIN = "_act", "_send"
-#: Reads, by the step that makes them: where a cleanup reads what it suspects, and where it has searched all tables for
+#: Reads, by the step that makes them: where a cleanup reads what it suspects, and where it searches all tables for
 #: proofs; where a restore does that is told of a mistake.
-READS, SEARCHED, ASKED = "read of read_once", "read of decide_all", "read of _check_shadow_cells"
+READS, SEARCHES, ASKED = "read of read_once", "freeze of verdicts", "read of _check_shadow_cells"
 #: Stands in a restore's arguments for the transaction of which somebody was mistaken last, and when it committed.
 MISTAKEN = "{mistaken}"
 #: The arguments of a run that keeps to a rate, which nothing of a plan would feel.

@@ -79,7 +79,8 @@ class Tables:
         if step.change is Change.UNSNAP:  # whatever became of the table; what was exported of it is there still
             self._forget_snapshot(table)
             return None
-        if self._plain and step.change in (Change.MAKE, Change.COPY, Change.RENAME, Change.DROP):
+        taken = table is Table.C and step.change in (Change.MAKE, Change.COPY, Change.DROP)
+        if self._plain and (taken or step.change is Change.RENAME):
             return self._drop_plain() if step.change is Change.DROP else "the name is a plain one's"
         if (table in self.there) is (step.change in (Change.MAKE, Change.COPY, Change.PLAIN)):
             return f"it is {'' if table in self.there else 'not '}there"

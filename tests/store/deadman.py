@@ -95,11 +95,20 @@ WRITER_SETTINGS = _words("bucketBy clusterBy format mode option options partitio
 
 #: By which Python has Spark work a DataFrame out.
 SPARK_READS = _words("collectToPython count isEmpty toPythonIterator")
+#: And once for good.
+SPARK_FREEZES = frozenset({"localCheckpoint"})
 
 #: For so many seconds mutations of many rows wait for their turn, of which who asks is told meanwhile: longer than what
 #: happens then takes, and short enough for what was read before it to count as fresh still. Rows wait after it.
 TURN, ROWS_TURN = 6.0, 0.2
 _CONNECTOR = "z:lowtide.connector."
+#: What others have done by these is a step of theirs.
+_EDGES = (
+    "lowtide.store.gateway",
+    "lowtide.store.direct",
+    "lowtide_spark.frames.folders",
+    "lowtide_spark.frames.computed",
+)
 
 
 class Killed(BaseException):
@@ -123,7 +132,8 @@ class Moment(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Effect:
     """One effect of a run: which call at which seam, on what, and the step of Lowtide's that made it
-    (``state.begin_removal``). One that has no number is a read.
+    (``state.begin_removal``). One that has no number is a read, or has Spark
+    work out something once for good (the seam ``freeze``).
     """
 
     number: int
@@ -218,9 +228,9 @@ class Life(Generic[R]):
         """It waits for its turn. It does not die there: the write that waits is under way."""
         self._told(Effect(0, "turn", name, on, _step(), False), Moment.BEFORE)
 
-    def look(self, name: str, read: Callable[[], T]) -> T:
+    def look(self, seam: str, name: str, read: Callable[[], T]) -> T:
         """A read, before and after which it can die too."""
-        effect = Effect(0, "read", name, "", _step(), False)
+        effect = Effect(0, seam, name, "", _step(), False)
         if self._told(effect, Moment.BEFORE) is not None:
             self._die()
         result = read()
@@ -353,11 +363,11 @@ def _through(
     return result
 
 
-def _looked(name: str, read: Callable[[], T]) -> T:
+def _looked(seam: str, name: str, read: Callable[[], T]) -> T:
     life = _life()
     if life is None or not life.reads or life.over or life.killed or _stack()[-1] is _Mode.INSIDE:
         return read()
-    return life.look(name, read)
+    return life.look(seam, name, read)
 
 
 def _step() -> str:
@@ -371,8 +381,7 @@ def _step() -> str:
             helper = function.startswith(("_", "<")) and module.startswith(
                 ("lowtide.store.", "lowtide_spark.frames.connector")
             )
-            edges = ("lowtide.store.gateway", "lowtide.store.direct", "lowtide_spark.frames.folders")
-            if module not in edges and not helper:
+            if module not in _EDGES and not helper:
                 return found
         frame = frame.f_back  # type: ignore[assignment]
     return found
@@ -459,7 +468,9 @@ def _java() -> None:
         if self.name in FILE_EFFECTS | STREAM_EFFECTS and _life() is not None:
             return _file(self, arguments, ask, send)
         if self.name in SPARK_READS:
-            return _looked(self.name, send)
+            return _looked("read", self.name, send)
+        if self.name in SPARK_FREEZES and arguments[0] is True:  # else it is worked out later, by a read
+            return _looked("freeze", self.name, send)
         return send()
 
     JavaMember.__call__ = asked

@@ -15,8 +15,10 @@ import happybase  # noqa: F401, it makes the gateway's module
 import pytest
 from conftest import Outcome
 from deadman import Cut, Die, Effect, Killed, Moment
+from lowtide_spark.frames.computed import frozen, frozen_with
 from lowtide_spark.frames.store import Store
 from pyspark.sql import DataFrameWriter, SparkSession
+from pyspark.sql import functions as F
 from scene import Scene
 
 from lowtide.config import Config, load
@@ -214,6 +216,20 @@ def test_what_a_watch_does_is_nobodys_effect(state: StateStore, configure: Calla
     assert {"first", "last", "inner"} & set(state.watermarks()) == {"first", "last"}
     with pytest.raises(Killed, match=r"bounds\.put_watermarks"):
         raise Killed(outer)
+
+
+def test_what_is_worked_out_once_is_told_when_it_is(spark: SparkSession) -> None:
+    """By a seam of its own; where a read works it out, by that read."""
+    met: list[tuple[str, str, Moment]] = []
+
+    def watch(effect: Effect, moment: Moment) -> None:
+        met.append((effect.seam, effect.name, moment))
+
+    few = spark.range(3)
+    life = deadman.run(lambda: (frozen(few), frozen_with(few, (), F.count("*"))), watch, reads=True)
+    assert not life.effects, "it changes nothing"
+    freeze, read = ("freeze", "localCheckpoint"), ("read", "collectToPython")
+    assert met == [(*what, moment) for what in (freeze, read) for moment in (Moment.BEFORE, Moment.AFTER)]
 
 
 def test_the_cuts_of_a_run() -> None:

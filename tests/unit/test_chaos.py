@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import deadman
 import pyarrow
@@ -41,7 +42,7 @@ from tests.chaos.steps import (
     MARKED,
     READS,
     RECORD,
-    SEARCHED,
+    SEARCHES,
     TIMED,
     TURN,
     WRITTEN,
@@ -62,6 +63,7 @@ from tests.chaos.steps import (
     numbers_in,
 )
 from tests.chaos.striking import Strikes
+from tests.chaos.tables import Tables
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(60)
@@ -95,7 +97,7 @@ def test_all_seeds_together_have_everything() -> None:
         set(Act),
         {
             *(*plan.KINDS, *ledger_plan.KINDS, ledger.MARK, ANY, ACTS, INTENDED, LOOKS_AGAIN, MARKED, TURN, WRITTEN),
-            *(ASKED, READS, SEARCHED),
+            *(ASKED, READS, SEARCHES),
         },
     )
     assert {s.event for s in steps if isinstance(s, oracle_steps.Oracle)} == set(oracle_steps.Event)
@@ -772,6 +774,21 @@ def test_what_comes_too_late_for_a_write_that_waits_is_judged_by_nobody(
         actor.before = Seen({}, frozenset(), frozenset())
         actor._have_taken(Seam(0, kind, 1, Moment.BEFORE, Act.ON))
         assert (actor.before is not None) is judged
+
+
+def test_a_plain_table_takes_one_name_and_no_other_table_is_dropped_in_its_place() -> None:
+    """That of the table that comes and goes, under which another is not brought then."""
+    tables = Tables(MagicMock(), MagicMock(), MagicMock(), phoenix=False)
+
+    def said(*changes: tuple[Change, Table]) -> list[str | None]:
+        return [tables.alter(Alter(0, change, table), written=False) for change, table in changes]
+
+    assert said((Change.PLAIN, Table.C), (Change.DROP, Table.B)) == [None, None]
+    assert tables.there == {Table.A}
+    taken = (Change.MAKE, Table.C), (Change.COPY, Table.C), (Change.RENAME, Table.A)
+    assert said(*taken) == ["the name is a plain one's"] * 3
+    assert said((Change.MAKE, Table.B), (Change.DROP, Table.C), (Change.MAKE, Table.C)) == [None] * 3
+    assert tables.there == set(Table)
 
 
 def test_readers_are_excused_until_they_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:

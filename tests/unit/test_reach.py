@@ -16,6 +16,7 @@ from lowtide.values.keyranges import KeyRange
 from tests.chaos import plan
 from tests.chaos.lines import BETWEEN, Lines
 from tests.chaos.nemeses import SHARED
+from tests.chaos.steps import numbers_in
 
 WHOLE = """\
 LIMIT = 1
@@ -127,9 +128,13 @@ def _body(method: Callable[..., object]) -> int:
 
 @pytest.mark.parametrize("seed", range(16))
 def test_a_plan_can_be_played_with_some_of_its_scenes(seed: int) -> None:
-    """What comes before all of them stays, and nothing that comes by chance later; a step is of one scene, or none."""
-    whole = plan.made(seed, nemeses=SHARED)
-    numbers = [step.number for step in whole.steps]
+    """What comes before all of them stays, and nothing that comes by chance later, nor what was drawn into any of it; a
+    step is of one scene, or none.
+    """
+    whole = plan.made(seed, nemeses=SHARED, parks=3)
+    drawn = {number for number in whole.numbers() if number >= whole.drawn_from}
+    assert drawn
+    numbers = [step.number for step in whole.steps if step.number not in drawn]
     of_scenes = frozenset().union(*whole.scenes)
     assert whole.scenes
     assert of_scenes < set(numbers)
@@ -138,3 +143,5 @@ def test_a_plan_can_be_played_with_some_of_its_scenes(seed: int) -> None:
     assert [s.number for s in kept.steps] == [n for n in numbers if n in {*begin, *whole.scenes[0], *whole.scenes[2]}]
     assert [whole.scene_of(step) for step in kept.steps[: len(begin)]] == [None] * len(begin)
     assert [s.number for s in whole.with_scenes([]).steps] == begin
+    within = {number for step in whole.steps if step.number in whole.scenes[0] for number in numbers_in(step)}
+    assert within - drawn <= set(kept.numbers()) <= set(whole.numbers()) - drawn

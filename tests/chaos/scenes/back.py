@@ -55,6 +55,7 @@ def _under_a_new_name(make: Maker) -> list[Step]:
         Compact(make.next()),
         make.cleanup(),
         Say(make.next(), Word.DECIDE, Table.A),
+        make.cleanup(),  # what is undecided in a range keeps all that is in it
         Alter(make.next(), Change.DROP, Table.C),
     ]
 
@@ -64,8 +65,9 @@ def _copied(make: Maker, source: int) -> list[Step]:
 
 
 def _met_and_gone(make: Maker) -> list[Step]:
-    """Nothing holds the marks back: no other table has cells of theirs."""
+    """Nothing hides the marks, and nothing holds them back: no other table has cells of theirs."""
     return [
+        Compact(make.next()),
         Say(make.next(), Word.MEET, Table.C),
         Alter(make.next(), Change.DROP, Table.C),
         make.cleanup(),

@@ -7,7 +7,7 @@ from functools import partial
 from tests.chaos.maker import Maker, Scene
 from tests.chaos.oracle_steps import Event, Oracle
 from tests.chaos.scenes.late import landing_late
-from tests.chaos.steps import READS, ROWS, SEARCHED, TABLES, Alter, Change, Compact, Say, Step, Table, Word
+from tests.chaos.steps import READS, ROWS, SEARCHES, TABLES, Alter, Change, Compact, Say, Step, Table, Word
 
 
 def scenes(make: Maker) -> list[Scene]:
@@ -18,7 +18,7 @@ def scenes(make: Maker) -> list[Scene]:
 
 
 def _away_while_it_is_searched(make: Maker) -> list[Step]:
-    """The table with the only proof is empty when a cleanup of the other searches it, and back before that acts."""
+    """The table with the only proof is empty when a cleanup of the other searches it, and back right after that."""
     away, back = (Alter(make.next(), change, Table.A) for change in (Change.TRUNCATE, Change.RESTORE))
     return [
         *make.all_end(4),
@@ -28,7 +28,7 @@ def _away_while_it_is_searched(make: Maker) -> list[Step]:
         Alter(make.next(), Change.SNAPSHOT, Table.A),
         make.run(
             *("orphan_cleanup", "--table", Table.B, "--execute"),
-            seams=(make.at(READS, 1, away), make.at(SEARCHED, 1, back)),
+            seams=(make.at(READS, 1, away), make.after(SEARCHES, 1, back)),
         ),
         Alter(make.next(), Change.RESTORE, Table.A),
         make.cleanup(),
