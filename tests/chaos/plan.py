@@ -6,6 +6,7 @@ import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from math import inf
 
 from tests.chaos import ledger_plan, scenes, sql_plan, worlds
 from tests.chaos.ledger_plan import LedgerStep
@@ -75,8 +76,9 @@ class Plan:
     low_latency: bool = False
     #: The numbers of the steps of each scene of its world; between those is what comes by chance.
     scenes: tuple[frozenset[int], ...] = ()
-    #: From this number on steps and seams were drawn into the others: nemeses, and where runs stand still.
-    drawn_from: int = 0
+    #: From this number on steps and seams were drawn into the others: nemeses, and where runs stand still. Nothing was,
+    #: unless it is said.
+    drawn_from: float = inf
 
     def numbers(self) -> list[int]:
         """Of all steps and seams, from the outermost on."""

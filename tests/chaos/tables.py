@@ -22,7 +22,7 @@ from tests.chaos.judge import (
 )
 from tests.chaos.laboratory import FAMILIES, JOURNAL, NO_COMPACTIONS, STATE, TWO_AT_A_TIME, Laboratory, row
 from tests.chaos.nemeses import Kind
-from tests.chaos.steps import ROWS, TABLES, Alter, Change, Table
+from tests.chaos.steps import COMING, ROWS, TABLES, Alter, Change, Table
 from tests.chaos.striking import Strikes
 
 
@@ -79,8 +79,7 @@ class Tables:
         if step.change is Change.UNSNAP:  # whatever became of the table; what was exported of it is there still
             self._forget_snapshot(table)
             return None
-        taken = table is Table.C and step.change in (Change.MAKE, Change.COPY, Change.DROP)
-        if self._plain and (taken or step.change is Change.RENAME):
+        if self._plain and (step.change is Change.RENAME or (table is Table.C and step.change in COMING)):
             return self._drop_plain() if step.change is Change.DROP else "the name is a plain one's"
         if (table in self.there) is (step.change in (Change.MAKE, Change.COPY, Change.PLAIN)):
             return f"it is {'' if table in self.there else 'not '}there"
